@@ -21,6 +21,8 @@ pub(crate) struct FakeEnvironment {
     pub(crate) can_fork: bool,
     /// How long a step takes.
     pub(crate) step_time: Duration,
+    /// How much of it is the environment's own, and given back to the task's time.
+    pub(crate) own_time: Duration,
     /// Whether every step takes a time of its own, up to `step_time`, that no seed settles.
     pub(crate) is_erratic: bool,
     /// After how many steps it panics.
@@ -65,6 +67,7 @@ impl FakeEnvironment {
             detour: 1,
             can_fork: true,
             step_time: Duration::ZERO,
+            own_time: Duration::ZERO,
             is_erratic: false,
             panics_after: None,
             panics: Arc::default(),
@@ -151,6 +154,9 @@ impl Environment for FakeEnvironment {
         if self.step_time > Duration::ZERO {
             let share = if self.is_erratic { rand::random_range(0.0..1.0) } else { 1.0 };
             tokio::time::sleep(self.step_time.mul_f64(share)).await;
+        }
+        if let Some(given) = &mut self.time_rules.task {
+            *given += self.own_time;
         }
         self.steps += 1;
         let valid = match action.said() {

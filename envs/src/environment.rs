@@ -36,7 +36,7 @@ pub fn idle_tag(reward: f64) -> String {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TimeRules {
     /// The wall-clock time that the task's own rules give for all turns, the policy's share
-    /// included. Absent: they give none.
+    /// included. It may grow by what the environment itself did in a step, such as judging. Absent: they give none.
     pub task: Option<Duration>,
     /// How long what the agent does may make one step. The environment keeps to it, and to what it
     /// needs beside it, by itself; time up to it is the agent's own. Absent: nothing that the agent

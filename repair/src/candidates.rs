@@ -15,6 +15,9 @@ use crate::{MakeOptions, SourcePackage};
 /// Kind of a candidate with several bugs.
 pub(crate) const STACKED: &str = "stacked";
 
+/// Kind of a candidate whose bugs are mended one after the other.
+pub(crate) const STAGED: &str = "staged";
+
 /// Bugs of a package that are tried together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Candidate {
@@ -46,6 +49,11 @@ impl Candidate {
         }
         let id = format!("{kind}__{}", &hexadecimal(hasher)[..8]);
         Self { id, kind: kind.to_owned(), parts, covering }
+    }
+
+    /// The same without the first `number` bugs.
+    pub(crate) fn behind(&self, number: usize) -> Self {
+        Self { parts: self.parts[number..].to_vec(), ..self.clone() }
     }
 
     /// The edits of each file.
@@ -130,8 +138,15 @@ impl Singles {
 }
 
 /// Candidates of two to four bugs, each of which is a task of its own; half of them in one file. At most `count`, fewer
-/// where the tasks do not give more.
-pub(crate) fn stacked(tasks: &[Candidate], count: usize, seed: Seed) -> Vec<Candidate> {
+/// where the tasks do not give more. With `stages` they have so many, to be mended one after the other.
+pub(crate) fn stacked(
+    tasks: &[Candidate],
+    count: usize,
+    stages: Option<usize>,
+    seed: Seed,
+) -> Vec<Candidate> {
+    let kind = if stages.is_some() { STAGED } else { STACKED };
+
     let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
     for number in 0..count.saturating_mul(8) {
         if found.len() == count || tasks.len() < 2 {
@@ -139,6 +154,7 @@ pub(crate) fn stacked(tasks: &[Candidate], count: usize, seed: Seed) -> Vec<Cand
         }
         let mut rng = seed.derive("stacked", number).rng();
         let (size, in_one_file) = (rng.random_range(2..=4), rng.random::<bool>());
+        let size = stages.unwrap_or(size);
         let mut order: Vec<&Candidate> = tasks.iter().collect();
         order.shuffle(&mut rng);
         let first = order[0];
@@ -170,8 +186,8 @@ pub(crate) fn stacked(tasks: &[Candidate], count: usize, seed: Seed) -> Vec<Cand
             let place = |part: &Part| part.mutation.edits.as_slice()[0].span.start;
             (&one.file, place(one)).cmp(&(&other.file, place(other)))
         });
-        let candidate = Candidate::new(STACKED, parts, covering);
-        if candidate.parts.len() >= 2 && seen.insert(candidate.id.clone()) {
+        let candidate = Candidate::new(kind, parts, covering);
+        if candidate.parts.len() >= stages.unwrap_or(2) && seen.insert(candidate.id.clone()) {
             found.push(candidate);
         }
     }
@@ -199,8 +215,13 @@ mod tests {
                 ["a.py", "b.py"].map(|file| single(file, &mutation.function, mutation.clone()))
             })
             .collect();
-        let stacks = stacked(&tasks, 20, Seed::from_u64(1));
-        assert_eq!(stacks, stacked(&tasks, 20, Seed::from_u64(1)));
+        let stacks = stacked(&tasks, 20, None, Seed::from_u64(1));
+        assert_eq!(stacks, stacked(&tasks, 20, None, Seed::from_u64(1)));
+        let staged = stacked(&tasks, 20, Some(3), Seed::from_u64(1));
+        assert!(
+            staged.len() > 5 && staged.iter().all(|it| it.kind == STAGED && it.parts.len() == 3)
+        );
+        assert_eq!(staged[0].behind(1).parts, staged[0].parts[1..]);
         assert!(stacks.len() > 10);
         let ids: BTreeSet<&str> = stacks.iter().map(|stack| stack.id.as_str()).collect();
         assert_eq!(ids.len(), stacks.len());
@@ -215,6 +236,6 @@ mod tests {
         }
         assert!(stacks.iter().any(|stack| stack.edits().len() == 1));
         assert!(stacks.iter().any(|stack| stack.edits().len() == 2));
-        assert!(stacked(&tasks[..1], 5, Seed::from_u64(1)).is_empty());
+        assert!(stacked(&tasks[..1], 5, None, Seed::from_u64(1)).is_empty());
     }
 }

@@ -30,6 +30,7 @@ mod package;
 mod report;
 mod rows;
 pub mod runner;
+mod staged;
 mod task_log;
 mod validate;
 

@@ -8,7 +8,7 @@ use spar_sandbox::SandboxBackend;
 use tokio::sync::Mutex;
 
 use crate::baseline::{Baseline, file_of, log_name};
-use crate::candidates::{Candidate, Singles, stacked};
+use crate::candidates::{Candidate, STAGED, Singles, stacked};
 use crate::git::TaskRepository;
 use crate::issue::{Failure, issue};
 use crate::mutation::Language;
@@ -54,7 +54,7 @@ impl From<Cargo> for Tools {
 
 /// Makes tasks of packages.
 pub struct Maker {
-    options: MakeOptions,
+    pub(crate) options: MakeOptions,
     tools: Tools,
     /// Absent: on this machine.
     backend: Option<Arc<dyn SandboxBackend>>,
@@ -265,7 +265,7 @@ struct Worker {
 }
 
 /// Workers that wait for a candidate.
-struct Pool<'a> {
+pub(crate) struct Pool<'a> {
     maker: &'a Maker,
     package: &'a SourcePackage,
     loading: &'a Loading,
@@ -289,7 +289,7 @@ impl Pool<'_> {
     }
 
     /// Runs tests; absent where they took the server along. The place goes with it, since nobody put its files back.
-    async fn run(&self, request: &RunRequest) -> Result<Option<TestRun>, RunnerError> {
+    pub(crate) async fn run(&self, request: &RunRequest) -> Result<Option<TestRun>, RunnerError> {
         let mut worker = self.take().await?;
         match worker.server.run(&worker.place, request).await {
             Ok(run) => {
@@ -318,13 +318,13 @@ impl Pool<'_> {
 }
 
 /// What all candidates of a package share.
-struct Work<'a> {
-    maker: &'a Maker,
-    package: &'a SourcePackage,
-    baseline: &'a Baseline,
-    repository: &'a TaskRepository,
-    seed: Seed,
-    pool: &'a Pool<'a>,
+pub(crate) struct Work<'a> {
+    pub(crate) maker: &'a Maker,
+    pub(crate) package: &'a SourcePackage,
+    pub(crate) baseline: &'a Baseline,
+    pub(crate) repository: &'a TaskRepository,
+    pub(crate) seed: Seed,
+    pub(crate) pool: &'a Pool<'a>,
 }
 
 impl Work<'_> {
@@ -367,7 +367,8 @@ impl Work<'_> {
         };
         if options.stacked > 0.0 && stacks > 0 {
             // Some come to nothing.
-            let candidates = stacked(&tasks, stacks.saturating_mul(3).min(100_000), self.seed);
+            let candidates =
+                stacked(&tasks, stacks.saturating_mul(3).min(100_000), options.stages, self.seed);
             self.round(candidates, stacks, log, report, observer).await?;
         }
         report.is_done = !observer.is_cancelled();
@@ -419,18 +420,10 @@ impl Work<'_> {
     /// Tries a candidate.
     async fn attempt(&self, candidate: &Candidate) -> Result<Attempt, MakeError> {
         let (options, baseline) = (&self.maker.options, self.baseline);
-        let places =
-            candidate.parts.iter().map(|part| format!("{} {}", part.file, part.mutation.function));
-        let mut attempt = Attempt {
-            id: candidate.id.clone(),
-            kind: candidate.kind.clone(),
-            places: places.collect(),
-            outcome: Outcome::Crashed,
-            failing: 0,
-            cpu_seconds: 0.0,
-            seconds: 0.0,
-            rows: None,
-        };
+        if candidate.kind == STAGED {
+            return self.staged(candidate).await;
+        }
+        let mut attempt = begun(candidate);
         let first = covering_run(self.package, baseline, candidate, options);
         // What fails without coming to a line that was changed does so for another reason.
         let covering: BTreeSet<String> =
@@ -469,6 +462,23 @@ impl Work<'_> {
         Ok(attempt)
     }
 
+    /// What makes the bugs of a candidate and what mends them, and the files with them, whether they can be executed.
+    pub(crate) fn patches(
+        &self,
+        candidate: &Candidate,
+    ) -> (String, String, Vec<(String, String, bool)>) {
+        let (mut bug_patch, mut fix_patch, mut changed) =
+            (String::new(), String::new(), Vec::new());
+        for (file, edits) in candidate.edits() {
+            let text = self.package.text(file).expect("it was read when the candidate was made");
+            let bug = edits.apply(text);
+            bug_patch.push_str(&diff::patch(file, text, &edits));
+            fix_patch.push_str(&diff::patch(file, &bug, &edits.inverse(text)));
+            changed.push((file.to_owned(), bug, self.package.files[file].is_executable));
+        }
+        (bug_patch, fix_patch, changed)
+    }
+
     /// Makes the rows of a candidate by a run of the whole suite, of which these tests count.
     fn task(
         &self,
@@ -501,15 +511,7 @@ impl Work<'_> {
         let files: BTreeSet<String> =
             fail_to_pass.iter().map(|test| file_of(test).to_owned()).collect();
         let hidden: Vec<String> = files.into_iter().collect();
-        let (mut bug_patch, mut fix_patch, mut changed) =
-            (String::new(), String::new(), Vec::new());
-        for (file, edits) in candidate.edits() {
-            let text = package.text(file).expect("it was read when the candidate was made");
-            let bug = edits.apply(text);
-            bug_patch.push_str(&diff::patch(file, text, &edits));
-            fix_patch.push_str(&diff::patch(file, &bug, &edits.inverse(text)));
-            changed.push((file.to_owned(), bug, package.files[file].is_executable));
-        }
+        let (bug_patch, fix_patch, changed) = self.patches(candidate);
         let instance = instance_id(package, &candidate.id);
         let commits = self.repository.add(&instance, &changed, &hidden)?;
         let named = |tests: Vec<String>| -> Vec<String> {
@@ -529,10 +531,27 @@ impl Work<'_> {
             hidden: &hidden,
             targets: &baseline.targets,
             arguments: &self.maker.options.pytest_args,
+            stages: Vec::new(),
         };
         attempt.rows = Some(draft.rows());
         attempt.outcome = Outcome::Valid;
         Ok(())
+    }
+}
+
+/// What is known of a candidate before it was run.
+pub(crate) fn begun(candidate: &Candidate) -> Attempt {
+    let places =
+        candidate.parts.iter().map(|part| format!("{} {}", part.file, part.mutation.function));
+    Attempt {
+        id: candidate.id.clone(),
+        kind: candidate.kind.clone(),
+        places: places.collect(),
+        outcome: Outcome::Crashed,
+        failing: 0,
+        cpu_seconds: 0.0,
+        seconds: 0.0,
+        rows: None,
     }
 }
 

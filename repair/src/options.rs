@@ -10,6 +10,10 @@ pub struct MakeOptions {
     pub count: Option<usize>,
     /// Part of the tasks that have two to four bugs, 0 to 0.9. Default 0.2.
     pub stacked: f64,
+    /// How many bugs these tasks have, where they are to be mended one after the other, each of them a stage of the task with
+    /// its own issue and tests; 2 to 8. Default absent: two to four at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stages: Option<usize>,
     /// Mutations that are tried for one function and operator until one makes a task; at least 1. Default 2.
     pub tries: usize,
     /// The largest part of the tests that a bug may make fail, above 0 and at most 1. Default 0.3.
@@ -34,6 +38,7 @@ impl Default for MakeOptions {
             seed: 0,
             count: None,
             stacked: 0.2,
+            stages: None,
             tries: 2,
             max_failing: 0.3,
             timeout_factor: 6.0,
@@ -60,6 +65,10 @@ impl MakeOptions {
             (0.0..=0.9).contains(&self.stacked),
             format!("stacked is {}, must be 0 to 0.9", self.stacked),
         );
+        if let Some(stages) = self.stages {
+            check((2..=8).contains(&stages), format!("stages is {stages}, must be 2 to 8"));
+            check(self.stacked > 0.0, "stacked is 0, so that no task has stages".to_owned());
+        }
         check(self.tries > 0, "tries is 0, must be at least 1".to_owned());
         let failing = self.max_failing > 0.0 && self.max_failing <= 1.0;
         check(
@@ -117,5 +126,10 @@ mod tests {
         let problems = wrong.problems();
         assert_eq!(problems.len(), 9, "{problems:?}");
         assert!(problems[8].contains("compare_changed"));
+        let staged = MakeOptions { stages: Some(9), stacked: 0.0, ..MakeOptions::default() };
+        assert_eq!(staged.problems().len(), 2, "{:?}", staged.problems());
+        // What was made before there were stages goes on.
+        assert!(!MakeOptions::default().key().contains("stages"));
+        assert!(MakeOptions { stages: Some(2), ..MakeOptions::default() }.key().contains("stages"));
     }
 }

@@ -31,6 +31,28 @@ pub(crate) struct TaskDraft<'a> {
     pub(crate) targets: &'a [String],
     /// Arguments of pytest.
     pub(crate) arguments: &'a [String],
+    /// What is to be mended one after the other; empty where all is at once.
+    pub(crate) stages: Vec<StageDraft>,
+}
+
+/// What the rows tell of a stage.
+pub(crate) struct StageDraft {
+    pub(crate) problem: String,
+    /// What mends it behind the stages before.
+    pub(crate) fix_patch: String,
+    pub(crate) fail_to_pass: Vec<String>,
+    pub(crate) pass_to_pass: Vec<String>,
+}
+
+impl StageDraft {
+    fn column(&self) -> Value {
+        json!({
+            "problem_statement": self.problem,
+            "patch": self.fix_patch,
+            "FAIL_TO_PASS": self.fail_to_pass,
+            "PASS_TO_PASS": self.pass_to_pass,
+        })
+    }
 }
 
 /// The name of a task among all: `inflection.1a2b3c4d.compare_changed__0a1b2c3d`, as SWE-smith names its own.
@@ -65,7 +87,7 @@ impl TaskDraft<'_> {
             })
             .collect();
         let parser = log_parser(self.package.language);
-        let swe_smith = row(json!({
+        let mut swe_smith = row(json!({
             "instance_id": instance,
             "repo": repository,
             "image_name": image,
@@ -82,7 +104,7 @@ impl TaskDraft<'_> {
             "license_name": self.package.licence,
             "source_sha256": self.package.sha256,
         }));
-        let swe_bench = row(json!({
+        let mut swe_bench = row(json!({
             "instance_id": instance,
             "repo": repository,
             "base_commit": self.base_commit,
@@ -102,6 +124,12 @@ impl TaskDraft<'_> {
             "license_name": self.package.licence,
             "source_sha256": self.package.sha256,
         }));
+        if !self.stages.is_empty() {
+            let stages: Vec<Value> = self.stages.iter().map(StageDraft::column).collect();
+            for row in [&mut swe_smith, &mut swe_bench] {
+                row.insert("stages".to_owned(), stages.clone().into());
+            }
+        }
         Rows { swe_smith, swe_bench }
     }
 
@@ -224,6 +252,7 @@ mod tests {
             hidden: &["tests/test_a.py".to_owned()],
             targets: &["tests/test_a.py".to_owned(), "tests/test_b.py".to_owned()],
             arguments: &["-k".to_owned(), "it's".to_owned()],
+            stages: Vec::new(),
         };
         let rows = draft.rows();
         let folder = tempfile::tempdir().unwrap();
@@ -234,6 +263,21 @@ mod tests {
             file.next().unwrap().unwrap()
         };
         let (smith, bench) = (read(&rows.swe_smith), read(&rows.swe_bench));
+        let stage = |number: usize| StageDraft {
+            problem: format!("Bug {number}."),
+            fix_patch: draft.fix_patch.clone(),
+            fail_to_pass: vec![format!("tests/test_a.py::test_{number}")],
+            pass_to_pass: Vec::new(),
+        };
+        let staged = TaskDraft { stages: vec![stage(1), stage(2)], ..draft };
+        let rows_of_stages = staged.rows();
+        for row in [&rows_of_stages.swe_smith, &rows_of_stages.swe_bench] {
+            let read = read(row);
+            assert_eq!((read.stages.len(), read.unsupported.len()), (2, 0));
+            assert_eq!(read.stages[1].instruction, "Bug 2.");
+            assert!(read.is_gradable() && read.stages[0].gold.is_some());
+        }
+        let draft = TaskDraft { stages: Vec::new(), ..staged };
         assert_eq!((smith.format.as_str(), bench.format.as_str()), ("swe-smith", "swe-bench"));
         for instance in [&smith, &bench] {
             assert_eq!(instance.id, "pypi__pkg.x.abababab.compare_changed__0a1b2c3d");

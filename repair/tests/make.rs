@@ -255,6 +255,53 @@ async fn tasks_of_a_package_are_solved_by_their_gold_patch_alone_with_pytest() {
     assert_eq!(fs::read_to_string(root.join("src/pkg/__init__.py")).unwrap(), SOURCE);
 }
 
+/// Bugs that are mended one after the other: with each stage's patch its tests pass and nothing of the later ones is needed.
+#[tokio::test]
+#[ignore = "needs pytest"]
+async fn stages_are_solved_one_after_the_other_with_pytest() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("pkg");
+    write_package(&root, TESTS);
+    let package = Arc::new(SourcePackage::open(&root).unwrap());
+    let python = Python::ask(&python()).await.unwrap();
+    let operators = ["number_changed", "method_removed", "compare_changed", "operator_changed"];
+    let options = MakeOptions {
+        operators: Some(operators.map(str::to_owned).into()),
+        stages: Some(2),
+        stacked: 0.5,
+        max_failing: 0.8,
+        timeout_factor: 2.0,
+        ..MakeOptions::default()
+    };
+    let maker = Maker::new(options, python.clone(), None).unwrap();
+    let out = folder.path().join("out");
+    let report = maker.make(Arc::clone(&package), &out, &follow(usize::MAX)).await.unwrap();
+    assert!(report.by_operator["staged"].valid() >= 1, "{report:?}");
+    let results = out.join(package.key());
+    let bench = rows(&results.join("swe_bench.jsonl"));
+    let staged: Vec<_> = bench.iter().filter(|row| !row.stages.is_empty()).collect();
+    assert_eq!(staged.len(), report.by_operator["staged"].valid());
+    for instance in staged {
+        assert_eq!((instance.stages.len(), instance.unsupported.len()), (2, 0));
+        let work = folder.path().join("work");
+        let _ = fs::remove_dir_all(&work);
+        let repository = results.join("repository.git");
+        let branch = ["clone", "-q", "-b", &instance.id, repository.to_str().unwrap(), "work"];
+        git(folder.path(), &branch, "");
+        for stage in &instance.stages {
+            let own = stage.within(instance);
+            assert_ne!(grade(&own, &work, &python.program), Resolution::Full, "{}", instance.id);
+            let Some(Gold::Patch(patch)) = &stage.gold else { panic!("{stage:?}") };
+            git(&work, &["checkout", "-q", "-f", "."], "");
+            git(&work, &["apply", "-"], patch);
+            // What the script of the tests puts back is what was committed.
+            let author = ["-c", "user.name=a", "-c", "user.email=a@b"];
+            git(&work, &[&author[..], &["commit", "-qam", "mended"]].concat(), "");
+            assert_eq!(grade(&own, &work, &python.program), Resolution::Full, "{}", instance.id);
+        }
+    }
+}
+
 #[tokio::test]
 #[ignore = "needs pytest"]
 async fn packages_without_tests_that_pass_are_refused_with_pytest() {

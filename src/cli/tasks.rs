@@ -182,6 +182,9 @@ pub(crate) struct MakeRepairArguments {
     /// Part of the tasks that have several bugs, 0 to 0.9 [default: 0.2].
     #[arg(long, value_name = "SHARE")]
     pub(crate) stacked: Option<f64>,
+    /// Have these tasks be of so many stages, 2 to 8: a bug each, with its own issue and tests, mended one after the other.
+    #[arg(long, value_name = "N")]
+    pub(crate) stages: Option<usize>,
     /// Part of the tasks that is held out, above 0 and below 1: half of them is the split `dev`, half `test`, and the rest
     /// `train`. Left out, all tasks are of the split `test`.
     #[arg(long, value_name = "SHARE", value_parser = held_out_share)]

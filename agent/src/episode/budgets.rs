@@ -13,6 +13,8 @@ use crate::{EpisodeConfig, Guide, Player};
 pub(super) struct Budgets {
     /// When the time is over that the task's rules give.
     pub(super) task: Option<Instant>,
+    /// How much that is by the rules as they were told last.
+    given: Option<Duration>,
     /// What the agent's own commands may still take; absent where it runs none.
     pub(super) commands: Option<Duration>,
     /// What one of them may make a step take.
@@ -26,6 +28,7 @@ impl Budgets {
         let bounded = rules.task.is_none() && rules.command.is_some();
         Self {
             task: rules.task.map(|time| Instant::now() + time),
+            given: rules.task,
             commands: bounded.then(|| config.command_time()),
             command: rules.command,
             tokens: config.sampled_tokens().filter(|_| player.policy().is_some()),
@@ -48,6 +51,14 @@ impl Budgets {
         let is_sampled = |turn: &&Turn| !Guide::ALL.iter().any(|guide| guide.name() == turn.author);
         let sampled: usize = turns.iter().filter(is_sampled).map(Turn::num_tokens).sum();
         self.tokens = self.tokens.map(|left| left.saturating_sub(sampled));
+    }
+
+    /// Takes note of what the rules give now: what an environment did of its own in a step is not the agent's time.
+    pub(super) fn renew(&mut self, rules: TimeRules) {
+        if let (Some(end), Some(before), Some(now)) = (self.task, self.given, rules.task) {
+            self.task = Some(end + now.saturating_sub(before));
+            self.given = rules.task;
+        }
     }
 
     /// Gives back time that others took.

@@ -635,6 +635,7 @@ impl<'a> EpisodeInProgress<'a> {
             *left = left.saturating_sub(started.elapsed().min(limit));
         }
         let mut step = stepped.map_err(|error| broken(&error))?;
+        self.budgets.renew(self.environment.time_rules());
         step.observation = without_secrets(step.observation);
         let (found, expected) = (step.observation.results.len(), action.tool_calls().len());
         if found != expected {

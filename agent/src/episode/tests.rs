@@ -333,6 +333,12 @@ async fn the_time_that_a_task_gives_counts_the_policy_too_and_is_named() {
     let trajectory = run_with(&mut environment, Player::Policy(&policy), &config).await;
     assert_eq!(trajectory.end, EndReason::Truncated { limit: Limit::TaskTime });
     assert_eq!((trajectory.turns.len(), trajectory.wall_time.as_secs()), (2, 8));
+    // What the environment does of its own in a step, such as judging, is not the agent's time.
+    environment.own_time = Duration::from_secs(3);
+    let policy = ScriptedPolicy::new(["left"]);
+    let trajectory = run_with(&mut environment, Player::Policy(&policy), &config).await;
+    assert_eq!(trajectory.end, EndReason::Truncated { limit: Limit::TaskTime });
+    assert!(trajectory.turns.len() >= 5, "{}", trajectory.turns.len());
 }
 
 #[tokio::test]

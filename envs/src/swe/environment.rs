@@ -6,28 +6,23 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::Deserialize;
-use spar_core::{Action, Observation, Seed, Step, ToolSpec, Verdict};
-use spar_sandbox::Sandbox;
-use spar_swe::Instance;
-use spar_swe::grade::Outcome;
+use spar_core::{Action, Observation, RewardPart, Seed, Step, ToolSpec, Verdict};
+use spar_swe::{Gold, Instance};
 use spar_tasks::{SweTask, Task};
 use tokio::sync::Mutex;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
+use super::attempt::{Place, SharedPlace, judge, judge_beside};
 use super::gold::{breaking, solution};
-use super::grader::{grade_in_place, grade_patch};
 use super::guard::{Flag, flags};
-use super::patch::{Taken, take};
-use super::place::{Begun, PATCHING, Plan};
-use super::repository::Repository;
+use super::place::{Begun, Plan};
+use super::schedule::Schedule;
 use super::verdict::SweVerdict;
-use crate::SandboxPhase::Verify;
 use crate::aside::aside;
-use crate::terminal::SUBMIT;
 use crate::terminal::course::{Asked, Course, as_results};
 use crate::terminal::environment::{offered, tool_action};
-use crate::terminal::machine::{Machine, at, in_time, own_fault};
-use crate::toolsets::{Briefing, Hands, ToolsetChoice};
+use crate::terminal::{Deadlines, SUBMIT};
+use crate::toolsets::{Acted, Briefing, Hands, Submission, ToolsetChoice, Worked};
 use crate::{Environment, EnvironmentError, Resources, Sandboxes, TimeRules};
 
 /// An issue of a repository, resolved at a shell and judged by hidden tests.
@@ -40,8 +35,11 @@ use crate::{Environment, EnvironmentError, Resources, Sandboxes, TimeRules};
 /// in a sandbox of its own and tested there. The reward part `resolved` is 1 where all tests did as they should, or the
 /// fraction that the format grades by; all else that is known is in the [`SweVerdict`] among the verdict's artifacts. Tasks
 /// without a repository are judged in the agent's sandbox.
+///
+/// A task may have several steps in one sandbox that goes on: what follows a step's `submit` is the next instruction. Each is
+/// judged when it is submitted, beside the agent's sandbox, and pays its part of the reward at once, as `steps`.
 pub struct Swe {
-    plan: Arc<Plan>,
+    schedule: Arc<Schedule>,
     sandboxes: Sandboxes,
     uses_tools: bool,
     /// What is worked with in the place of its shell.
@@ -55,16 +53,34 @@ struct Episode {
     course: Course,
     /// What of its commands readers should look at, by the number of the first such command.
     flags: BTreeMap<Flag, usize>,
+    /// The step under way, from 0.
+    step: usize,
+    /// What those came to that were judged.
+    judged: Vec<SweVerdict>,
+    /// What of their rewards no step has paid yet.
+    owed: f64,
+    /// Why no step comes after these, where one would.
+    stopped: Option<String>,
+    /// When the step began.
+    began: Instant,
+    /// The time that judging took, which is not the agent's.
+    judging: Duration,
 }
 
-type SharedPlace = Arc<Mutex<Place>>;
-
-/// The agent's sandbox, until it is judged.
-struct Place {
-    machine: Machine,
-    repository: Option<Repository>,
-    /// The patch that the agent has written out itself.
-    handed_in: Option<String>,
+impl Episode {
+    fn begin(place: Option<SharedPlace>, text: &str) -> Self {
+        Self {
+            place,
+            course: Course::begin(text),
+            flags: BTreeMap::new(),
+            step: 0,
+            judged: Vec::new(),
+            owed: 0.0,
+            stopped: None,
+            began: Instant::now(),
+            judging: Duration::ZERO,
+        }
+    }
 }
 
 impl Swe {
@@ -84,9 +100,10 @@ impl Swe {
         };
         let found = SweTask::deserialize(&task.parameters).map_err(|e| refuse(e.to_string()))?;
         let sandboxes = resources.sandboxes(Self::NAME)?.clone();
-        let plan = Plan::of(found, &sandboxes).map_err(|problems| refuse(problems.join("; ")))?;
+        let schedule = Schedule::of(found, &sandboxes);
+        let schedule = schedule.map_err(|problems| refuse(problems.join("; ")))?;
         Ok(Self {
-            plan: Arc::new(plan),
+            schedule: Arc::new(schedule),
             sandboxes,
             uses_tools: false,
             toolset: None,
@@ -99,6 +116,28 @@ impl Swe {
         task.parameters.get("instance")?.get("repo")?.as_str().map(str::to_owned)
     }
 
+    /// The plan of the step under way.
+    fn plan(&self) -> &Arc<Plan> {
+        self.schedule.plan(self.episode.as_ref().map_or(0, |episode| episode.step))
+    }
+
+    /// What is left of the time that the rules give the step under way, where they give some.
+    fn left(&self) -> Option<Duration> {
+        let episode = self.episode.as_ref()?;
+        let limit = self.schedule.agent_in(episode.step)?;
+        Some(limit.saturating_sub(episode.began.elapsed()))
+    }
+
+    /// How long each part may take now.
+    fn deadlines(&self) -> Deadlines {
+        let deadlines = self.plan().deadlines_with(self.toolset.as_ref());
+        let command = self.left().map_or(deadlines.command, |left| {
+            // A command has a moment at least.
+            deadlines.command.min(left.max(Duration::from_secs(1)))
+        });
+        Deadlines { command, ..deadlines }
+    }
+
     fn begun(&mut self, call: &'static str) -> Result<&mut Episode, EnvironmentError> {
         self.episode.as_mut().ok_or(EnvironmentError::Misused { call, when: "before reset" })
     }
@@ -108,19 +147,23 @@ impl Swe {
         if let Some(place) = &self.begun(call)?.place {
             return Ok(Arc::clone(place));
         }
-        let (plan, sandboxes) = (Arc::clone(&self.plan), self.sandboxes.clone());
-        let deadlines = plan.deadlines_with(self.toolset.as_ref());
+        let (schedule, sandboxes) = (Arc::clone(&self.schedule), self.sandboxes.clone());
+        let deadlines = schedule.deadlines_with(self.toolset.as_ref());
         let Begun { machine, repository } =
-            aside(async move { plan.begin(&sandboxes, &deadlines).await }).await?;
-        let hands = self.toolset.as_ref().map(|toolset| {
-            let instance = self.plan.instance();
-            let session = toolset.toolset().begin();
-            Hands::new(session, workdir(instance), instance.agent_user.clone())
-        });
-        let machine = machine.with_hands(hands);
+            aside(async move { schedule.begin(&sandboxes, &deadlines).await }).await?;
+        let machine = machine.with_hands(self.hands());
         let place = Arc::new(Mutex::new(Place { machine, repository, handed_in: None }));
         self.begun(call)?.place = Some(Arc::clone(&place));
         Ok(place)
+    }
+
+    /// A toolset that has not been worked with yet.
+    fn hands(&self) -> Option<Hands> {
+        self.toolset.as_ref().map(|toolset| {
+            let instance = self.plan().instance();
+            let session = toolset.toolset().begin();
+            Hands::new(session, workdir(instance), instance.agent_user.clone())
+        })
     }
 
     async fn carry_out(&mut self, action: &str) -> Result<Step, EnvironmentError> {
@@ -131,17 +174,25 @@ impl Swe {
             self.begun("step")?.course.submit()
         } else {
             let place = self.place("step").await?;
-            let (command, deadlines) = (action.to_owned(), self.plan.deadlines);
+            let (command, deadlines) = (action.to_owned(), self.deadlines());
             let ran =
                 aside(async move { place.lock().await.machine.run(&command, &deadlines).await });
             let ran = ran.await?;
-            self.begun("step")?.course.shown(ran, deadlines.command)
+            // What is left of a step's time differs from run to run: all of it is told.
+            let own = self.plan().deadlines.command;
+            let step = self.begun("step")?.step;
+            let limit = match deadlines.command < own {
+                true => self.schedule.agent_in(step).unwrap_or(own),
+                false => own,
+            };
+            self.begun("step")?.course.shown(ran, limit)
         };
         let episode = self.begun("step")?;
-        let step = episode.course.carried_out(action, shown, is_expected, start.elapsed());
+        let mut step = episode.course.carried_out(action, shown, is_expected, start.elapsed());
         for flag in flags(action) {
             episode.flags.entry(flag).or_insert(episode.course.num_commands);
         }
+        self.proceed(&mut step).await?;
         Ok(step)
     }
 
@@ -150,7 +201,7 @@ impl Swe {
         let start = Instant::now();
         let is_expected = self.oracle_action().is_some_and(|next| next.key() == action.key());
         let place = self.place("step").await?;
-        let (asked, deadlines) = (action.clone(), self.plan.deadlines_with(self.toolset.as_ref()));
+        let (asked, deadlines) = (action.clone(), self.deadlines());
         let worked = aside(async move {
             let mut place = place.lock().await;
             let worked = place.machine.work(&asked, &deadlines).await?;
@@ -159,19 +210,121 @@ impl Swe {
         });
         let worked = worked.await?;
         let episode = self.begun("step")?;
-        let step = episode.course.worked(action, worked, is_expected, start.elapsed());
+        let mut step = episode.course.worked(action, worked, is_expected, start.elapsed());
         for flag in flags(&action.key()) {
             episode.flags.entry(flag).or_insert(episode.course.num_commands);
         }
+        self.proceed(&mut step).await?;
         Ok(step)
+    }
+
+    /// The answer to an action that came when the time of its step was over: the step is judged as it is.
+    async fn too_late(&mut self, action: &Action) -> Result<Step, EnvironmentError> {
+        let text = "The time for this was over before that, and it was not done.";
+        let acted = Acted { is_valid: true, ..Acted::refused(action.tool_calls(), text) };
+        let worked = Worked { acted: acted.submitted(Submission::default()), is_lost: false };
+        let course = &mut self.begun("step")?.course;
+        let mut step = course.worked(action, worked, false, Duration::ZERO);
+        self.proceed(&mut step).await?;
+        Ok(step)
+    }
+
+    /// Judges a step that was submitted where others come after it, and goes on with the next.
+    async fn proceed(&mut self, step: &mut Step) -> Result<(), EnvironmentError> {
+        let schedule = Arc::clone(&self.schedule);
+        let episode = self.begun("step")?;
+        let number = episode.step;
+        if !episode.course.is_submitted || schedule.is_last(number) {
+            return Ok(());
+        }
+        let started = Instant::now();
+        let place = self.place("step").await?;
+        // 1. What it came to, at once.
+        let (plan, sandboxes) = (Arc::clone(self.plan()), self.sandboxes.clone());
+        let (patience, judged_place) = (schedule.patience(number), Arc::clone(&place));
+        let verdict = aside(async move {
+            judge_beside(&plan, &sandboxes, patience, &mut *judged_place.lock().await).await
+        });
+        let verdict = verdict.await?;
+        let mut stopped = schedule.ends_with(number, &verdict);
+        let episode = self.begun("step")?;
+        // Whoever gives up waiting for what follows is paid at the end.
+        episode.owed = schedule.share(number, verdict.reward);
+        episode.judged.push(verdict);
+        // 2. The next one, where this one was good enough and it can begin.
+        if stopped.is_none() {
+            let (next, sandboxes) = (Arc::clone(&schedule), self.sandboxes.clone());
+            let entered_place = Arc::clone(&place);
+            let entered = aside(async move {
+                let place = entered_place.lock().await;
+                next.go_on(number + 1, &sandboxes, &place.machine.sandbox).await
+            });
+            stopped = entered.await?.err().map(|why| format!("the next cannot begin: {why}"));
+        }
+        let mut text = String::new();
+        if stopped.is_none() {
+            let episode = self.begun("step")?;
+            (episode.step, episode.began) = (number + 1, Instant::now());
+            let hands = self.hands();
+            {
+                let mut place = place.lock().await;
+                place.machine.take_up(hands);
+                place.handed_in = None;
+            }
+            text = self.opening(Some(&place)).await?;
+        }
+        let episode = self.begun("step")?;
+        if stopped.is_none() {
+            episode.course.go_on(step, &text);
+        }
+        let value = std::mem::take(&mut episode.owed);
+        if value > 0.0 {
+            step.rewards.push(RewardPart { name: SweVerdict::STEPS.to_owned(), value });
+        }
+        episode.stopped = stopped;
+        episode.judging += started.elapsed();
+        episode.began = Instant::now();
+        step.wall_time += started.elapsed();
+        Ok(())
+    }
+
+    /// What a step of the task begins with: the words of the toolset, which may look at the machine first, or of the
+    /// environment.
+    async fn opening(&self, place: Option<&SharedPlace>) -> Result<String, EnvironmentError> {
+        let plan = Arc::clone(self.plan());
+        let step = self.episode.as_ref().map_or(0, |episode| episode.step);
+        let deadlines = plan.deadlines_with(self.toolset.as_ref());
+        let command = self
+            .schedule
+            .agent_in(step)
+            .map_or(deadlines.command, |all| deadlines.command.min(all));
+        let deadlines = Deadlines { command, ..deadlines };
+        let Some(toolset) = &self.toolset else { return Ok(opening(&plan)) };
+        let (toolset, place) = (toolset.clone(), place.map(Arc::clone));
+        let opened = aside(async move {
+            let task = statement(&plan);
+            let briefing = Briefing {
+                task: &task,
+                workdir: workdir(plan.instance()),
+                is_repository: plan.judges_patch(),
+                command_secs: deadlines.command.as_secs(),
+            };
+            match place.filter(|_| toolset.toolset().looks_first()) {
+                Some(place) => place.lock().await.machine.open(&briefing, &deadlines).await,
+                None => Ok(Ok(toolset.toolset().opening(&briefing))),
+            }
+        });
+        opened.await?.map_err(|reason| EnvironmentError::Toolset { reason })
     }
 
     /// What remains of the solution, while nothing else was done.
     fn next_of_solution(&self) -> Option<String> {
         let episode = self.episode.as_ref().filter(|episode| !episode.course.is_over)?;
+        let gold = self.schedule.gold(episode.step)?;
+        let solution = solution(gold, &self.schedule.whole().gold_env);
         match episode.course.solved? {
-            0 => solution(self.plan.instance()),
-            _ => solution(self.plan.instance()).map(|_| SUBMIT.to_owned()),
+            0 => solution,
+            _ => solution.map(|_| SUBMIT.to_owned()),
         }
     }
 
@@ -181,55 +334,6 @@ impl Swe {
             return if command == SUBMIT { toolset.submit() } else { toolset.command(command) };
         }
         if self.uses_tools { tool_action(command) } else { command.into() }
-    }
-}
-
-/// Grades what the agent left behind.
-async fn judge(
-    plan: &Plan,
-    sandboxes: &Sandboxes,
-    place: &mut Place,
-) -> Result<SweVerdict, EnvironmentError> {
-    let id = &plan.instance().id;
-    let Place { machine, repository, handed_in } = place;
-    let sandbox = Arc::clone(&machine.sandbox);
-    let failed = |reason: String| SweVerdict::without_run(id, Outcome::Failed, reason);
-    let whole = plan.deadlines.whole_verify();
-    // 1. Nothing of the agent runs from here on, or nothing is judged.
-    let ended = timeout(whole, sandbox.end_all()).await;
-    if let Err(error) = in_time(Verify, whole, ended) {
-        let fault = own_fault(&sandbox, &sandboxes.pool, Verify, error).await?;
-        return Ok(failed(format!("it left nothing that can be judged: could not {}", fault.text)));
-    }
-    let Some(repository) = repository else {
-        let graded = timeout(whole, grade_in_place(plan, &sandbox)).await;
-        return match in_time(Verify, whole, graded) {
-            Ok(verdict) => Ok(verdict),
-            Err(error) => {
-                let fault = own_fault(&sandbox, &sandboxes.pool, Verify, error).await?;
-                Ok(failed(format!("it left nothing that can be judged: could not {}", fault.text)))
-            }
-        };
-    };
-    // 2. The patch is all that leaves its sandbox, which is given back: episodes that each hold one must not wait for each
-    //    other.
-    let limit = plan.task.patch_limit_bytes;
-    let taken = match handed_in.take() {
-        Some(patch) => Ok(Ok(Taken::of(patch.into_bytes(), limit))),
-        None => timeout(whole, take(&*sandbox, repository, limit, PATCHING)).await,
-    };
-    let taken = match in_time(Verify, whole, taken) {
-        Ok(taken) => taken,
-        Err(error) => {
-            let fault = own_fault(&sandbox, &sandboxes.pool, Verify, error).await?;
-            Taken::Unfit(format!("it left no patch: could not {}", fault.text))
-        }
-    };
-    sandbox.close().await.map_err(at(Verify))?;
-    match taken {
-        Taken::Unfit(reason) => Ok(failed(reason)),
-        // 3. Tests run where the agent never was.
-        Taken::Patch(patch) => grade_patch(plan, sandboxes, &patch).await,
     }
 }
 
@@ -278,60 +382,43 @@ impl Environment for Swe {
     }
 
     fn time_rules(&self) -> TimeRules {
+        let judging = self.episode.as_ref().map_or(Duration::ZERO, |episode| episode.judging);
+        let toolset = self.toolset.as_ref();
+        let deadlines = self.schedule.deadlines_with(toolset);
         TimeRules {
-            task: self.plan.instance().limits.agent_secs.map(Duration::from_secs),
-            command: Some(self.plan.deadlines_with(self.toolset.as_ref()).command),
+            task: self.schedule.agent().map(|time| time.saturating_add(judging)),
+            command: Some(deadlines.command),
             // A toolset that looks at the machine first has it brought up by then.
-            reset: self
-                .toolset
-                .as_ref()
+            reset: toolset
                 .filter(|toolset| toolset.toolset().looks_first())
-                .map(|_| self.plan.deadlines.create + self.plan.deadlines.whole_set_up()),
+                .map(|_| deadlines.create + deadlines.whole_set_up()),
             ..TimeRules::default()
         }
     }
 
     async fn reset(&mut self, _seed: Seed) -> Result<Observation, EnvironmentError> {
         self.close().await?;
-        let text = match &self.toolset {
-            Some(toolset) => toolset.toolset().opening(&Briefing {
-                task: &statement(&self.plan),
-                workdir: workdir(self.plan.instance()),
-                is_repository: self.plan.judges_patch(),
-                command_secs: self.plan.deadlines_with(Some(toolset)).command.as_secs(),
-            }),
-            None => opening(&self.plan),
-        };
-        let mut text = text;
         let mut place = None;
         if self.toolset.as_ref().is_some_and(|toolset| toolset.toolset().looks_first()) {
-            let course = Course::begin("");
-            self.episode = Some(Episode { place: None, course, flags: BTreeMap::new() });
-            let begun = self.place("reset").await?;
-            place = Some(Arc::clone(&begun));
-            let plan = Arc::clone(&self.plan);
-            let deadlines = plan.deadlines_with(self.toolset.as_ref());
-            let opened = aside(async move {
-                let task = statement(&plan);
-                let briefing = Briefing {
-                    task: &task,
-                    workdir: workdir(plan.instance()),
-                    is_repository: plan.judges_patch(),
-                    command_secs: deadlines.command.as_secs(),
-                };
-                begun.lock().await.machine.open(&briefing, &deadlines).await
-            });
-            text = opened.await?.map_err(|reason| EnvironmentError::Toolset { reason })?;
+            self.episode = Some(Episode::begin(None, ""));
+            place = Some(self.place("reset").await?);
         }
-        let course = Course::begin(&text);
-        let state_key = course.state_key.clone();
-        self.episode = Some(Episode { place, course, flags: BTreeMap::new() });
-        let instruction = Some(self.plan.instance().issue.problem.as_str().into());
+        let text = self.opening(place.as_ref()).await?;
+        let episode = Episode::begin(place, &text);
+        let state_key = episode.course.state_key.clone();
+        self.episode = Some(episode);
+        let instruction = Some(self.plan().instance().issue.problem.as_str().into());
         Ok(Observation { text, instruction, state_key, ..Observation::default() })
     }
 
     async fn prepare(&mut self) -> Result<(), EnvironmentError> {
-        self.place("prepare").await.map(drop)
+        self.place("prepare").await?;
+        let episode = self.begun("prepare")?;
+        if episode.course.num_commands == 0 {
+            // How long its sandbox took to be there is not the first step's time.
+            episode.began = Instant::now();
+        }
+        Ok(())
     }
 
     fn use_tools(&mut self) {
@@ -356,6 +443,9 @@ impl Environment for Swe {
         if self.begun("step")?.course.is_over {
             return Err(EnvironmentError::Misused { call: "step", when: "after the end" });
         }
+        if self.left().is_some_and(|left| left.is_zero()) {
+            return self.too_late(action).await;
+        }
         if self.toolset.is_some() {
             return self.work(action).await;
         }
@@ -367,19 +457,28 @@ impl Environment for Swe {
     }
 
     async fn verify(&mut self) -> Result<Option<Verdict>, EnvironmentError> {
-        let place = self.place("verify").await?;
+        let schedule = Arc::clone(&self.schedule);
         self.begun("verify")?.course.is_over = true;
-        let (plan, sandboxes) = (Arc::clone(&self.plan), self.sandboxes.clone());
-        let judged = aside(async move { judge(&plan, &sandboxes, &mut *place.lock().await).await });
-        let mut judged = judged.await?;
+        let mut due = self.begun("verify")?.owed;
+        let number = self.begun("verify")?.step;
+        if self.begun("verify")?.judged.len() <= number {
+            let place = self.place("verify").await?;
+            let (plan, sandboxes) = (Arc::clone(self.plan()), self.sandboxes.clone());
+            let judged =
+                aside(async move { judge(&plan, &sandboxes, &mut *place.lock().await).await });
+            let judged = judged.await?;
+            due += schedule.share(number, judged.reward);
+            self.begun("verify")?.judged.push(judged);
+        }
         let episode = self.begun("verify")?;
-        (judged.flags, judged.submitted) = (episode.flags.clone(), episode.course.is_submitted);
-        Ok(Some(judged.into_verdict()))
+        let mut whole = schedule.verdict(&episode.judged, episode.stopped.as_deref());
+        (whole.flags, whole.submitted) = (episode.flags.clone(), episode.course.is_submitted);
+        Ok(Some(whole.into_verdict_with(due)))
     }
 
     async fn fork(&mut self) -> Result<Option<Box<dyn Environment>>, EnvironmentError> {
         let mut fork = Self {
-            plan: Arc::clone(&self.plan),
+            schedule: Arc::clone(&self.schedule),
             sandboxes: self.sandboxes.clone(),
             uses_tools: self.uses_tools,
             toolset: self.toolset.clone(),
@@ -389,7 +488,7 @@ impl Environment for Swe {
             let place = match &episode.place {
                 // A new sandbox is as good where nothing was done.
                 Some(place) if episode.course.num_commands > 0 => {
-                    let (place, options) = (Arc::clone(place), self.plan.shell_options());
+                    let (place, options) = (Arc::clone(place), self.plan().shell_options());
                     let forked = aside(async move {
                         let mut place = place.lock().await;
                         let repository = place.repository.clone();
@@ -404,9 +503,17 @@ impl Environment for Swe {
                 }
                 _ => None,
             };
-            let course = episode.course.clone();
-            let flags = episode.flags.clone();
-            fork.episode = Some(Episode { place, course, flags });
+            fork.episode = Some(Episode {
+                place,
+                course: episode.course.clone(),
+                flags: episode.flags.clone(),
+                step: episode.step,
+                judged: episode.judged.clone(),
+                owed: episode.owed,
+                stopped: episode.stopped.clone(),
+                began: episode.began,
+                judging: episode.judging,
+            });
         }
         Ok(Some(Box::new(fork)))
     }
@@ -416,11 +523,12 @@ impl Environment for Swe {
     }
 
     fn breaking_actions(&self) -> Vec<Action> {
-        let command = breaking(self.plan.instance());
-        command
-            .into_iter()
-            .flat_map(|command| [self.action(&command), self.action(SUBMIT)])
-            .collect()
+        let whole = self.schedule.whole();
+        let golds: Vec<&Gold> = whole.gold.iter().chain(self.schedule.gold(0)).collect();
+        let Some(command) = golds.into_iter().find_map(breaking) else { return Vec::new() };
+        let mut actions = vec![self.action(&command)];
+        actions.extend((0..whole.stages.len().max(1)).map(|_| self.action(SUBMIT)));
+        actions
     }
 
     async fn close(&mut self) -> Result<(), EnvironmentError> {

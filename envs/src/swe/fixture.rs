@@ -5,7 +5,7 @@ use std::process::Command;
 
 use spar_swe::grade::{EvalType, Expected};
 use spar_swe::log::Origin;
-use spar_swe::{Gold, Instance, Issue, Limits, ParserName, SandboxSource, Verification};
+use spar_swe::{Gold, Instance, Issue, Limits, ParserName, SandboxSource, Stage, Verification};
 
 use spar_tasks::{SweTask, Task};
 
@@ -23,8 +23,11 @@ pub(super) enum Runner {
 
 const BROKEN: &str = "def add(a, b):\n    return a - b\n\n\ndef mul(a, b):\n    return a * b\n";
 const FIXED: &str = "def add(a, b):\n    return a + b\n\n\ndef mul(a, b):\n    return a * b\n";
+const EXTENDED: &str = "def add(a, b):\n    return a + b\n\n\ndef mul(a, b):\n    return a * b\n\n\ndef sub(a, b):\n    return a - b\n";
 const KNOWN_TESTS: &str = "import unittest\n\nimport calc\n\n\nclass TestCalc(unittest.TestCase):\n    def test_mul(self):\n        self.assertEqual(calc.mul(2, 3), 6)\n";
 const HIDDEN_TESTS: &str = "\n    def test_add(self):\n        self.assertEqual(calc.add(2, 3), 5)\n\n    def test_add_negative(self):\n        self.assertEqual(calc.add(-1, 1), 0)\n";
+const LATER_TESTS: &str =
+    "\n    def test_sub(self):\n        self.assertEqual(calc.sub(5, 3), 2)\n";
 
 fn git(folder: &Path, arguments: &[&str]) -> String {
     let ran = Command::new("git")
@@ -73,6 +76,55 @@ pub(super) fn write(folder: &Path, runner: Runner) -> Instance {
     git(folder, &["branch", "future"]);
     git(folder, &["reset", "-q", "--hard", &base]);
     instance(runner, base, gold, test_patch)
+}
+
+/// The same with two steps: after `add` adds, `sub` is wanted.
+pub(super) fn write_steps(folder: &Path) -> Instance {
+    let first = write(folder, Runner::Unittest);
+    let base = first.base_commit.clone().unwrap();
+    git(folder, &["checkout", "-q", "-b", "later", "v2"]);
+    std::fs::write(folder.join("calc/__init__.py"), EXTENDED).unwrap();
+    let second = git(folder, &["diff"]);
+    let whole = git(folder, &["diff", &base]);
+    git(folder, &["commit", "-qam", "sub subtracts"]);
+    let tests = format!("{KNOWN_TESTS}{HIDDEN_TESTS}{LATER_TESTS}");
+    std::fs::write(folder.join("tests/test_calc.py"), tests).unwrap();
+    let test_patch = git(folder, &["diff"]);
+    git(folder, &["commit", "-qam", "later tests"]);
+    git(folder, &["checkout", "-q", "main"]);
+    let mut all = instance(Runner::Unittest, base, whole, test_patch);
+    let verification = all.verification.take();
+    let stage = |name: &str, instruction: &str, fixed: &[&str], kept: &[&str], patch: String| {
+        let mut verification = verification.clone();
+        let Some(Verification::TestLog { expected, .. }) = &mut verification else {
+            panic!("it is judged by a log")
+        };
+        let named = |tests: &[&str]| {
+            tests.iter().map(|test| format!("{test} (tests.test_calc.TestCalc)")).collect()
+        };
+        *expected = Expected { fail_to_pass: named(fixed), pass_to_pass: named(kept) };
+        Stage {
+            name: name.to_owned(),
+            instruction: instruction.to_owned(),
+            verification,
+            gold: Some(Gold::Patch(patch)),
+            ..Stage::default()
+        }
+    };
+    let Some(Gold::Patch(patch)) = first.gold else { panic!("it is solved by a patch") };
+    all.issue.problem = "`calc.add` subtracts, and `calc.sub` is missing.".to_owned();
+    let added = ["test_add", "test_add_negative"];
+    all.stages = vec![
+        stage("add", "`calc.add` subtracts.", &added, &["test_mul"], patch),
+        stage(
+            "sub",
+            "`calc.sub` is missing.",
+            &["test_sub"],
+            &[added[0], added[1], "test_mul"],
+            second,
+        ),
+    ];
+    all
 }
 
 fn instance(runner: Runner, base: String, gold: String, test_patch: String) -> Instance {

@@ -1,17 +1,18 @@
 //! The instance's own solution, as commands of a player who knows it, and a player who breaks what works.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use spar_swe::{Content, Gold, HiddenFile, Instance, NON_TEST_SUFFIXES, modified_files};
+use spar_swe::{Content, Gold, HiddenFile, NON_TEST_SUFFIXES, modified_files};
 
 /// Bytes of all files of a solution.
 const MAX_SOLUTION_BYTES: u64 = 64 << 20;
 
-/// The command that solves an instance; absent where nothing is known to, or only a commit that the sandbox does not have.
-pub(super) fn solution(instance: &Instance) -> Option<String> {
-    match instance.gold.as_ref()? {
+/// The command of a solution, with its variables; absent where that is only a commit that the sandbox does not have.
+pub(super) fn solution(gold: &Gold, env: &BTreeMap<String, String>) -> Option<String> {
+    match gold {
         Gold::Patch(patch) => Some(apply(patch, "")),
         Gold::ReversePatch(patch) => Some(apply(patch, "--reverse")),
         Gold::Files(files) => {
@@ -32,7 +33,7 @@ pub(super) fn solution(instance: &Instance) -> Option<String> {
                     text += &write(&format!("{}/{path}", folder.into), file)?;
                 }
             }
-            for (name, value) in &instance.gold_env {
+            for (name, value) in env {
                 writeln!(text, "export {name}={}", word(value)).ok()?;
             }
             Some(text + command)
@@ -42,8 +43,8 @@ pub(super) fn solution(instance: &Instance) -> Option<String> {
 
 /// The command that breaks the files which the solution changes, so that nothing that needs them can pass; absent where the
 /// solution is not known as a patch.
-pub(super) fn breaking(instance: &Instance) -> Option<String> {
-    let paths: Vec<String> = match instance.gold.as_ref()? {
+pub(super) fn breaking(gold: &Gold) -> Option<String> {
+    let paths: Vec<String> = match gold {
         Gold::Patch(patch) | Gold::ReversePatch(patch) => modified_files(patch)?,
         Gold::Files(files) => files.keys().cloned().collect(),
         Gold::Commit(_) | Gold::Script { .. } => return None,
@@ -111,12 +112,11 @@ mod tests {
     fn what_breaks_leaves_prose_alone() {
         let patch = "diff --git a/a b.py b/a b.py\n--- a/a b.py\n+++ b/a b.py\n@@ -1 +1 @@\n-x\n+y\n\
                      diff --git a/n.md b/n.md\n--- a/n.md\n+++ b/n.md\n@@ -1 +1 @@\n-x\n+y\n";
-        let mut instance =
-            Instance { gold: Some(Gold::Patch(patch.to_owned())), ..Instance::default() };
-        let command = breaking(&instance).unwrap();
+        let (gold, env) = (Gold::Patch(patch.to_owned()), BTreeMap::new());
+        let command = breaking(&gold).unwrap();
         assert!(command.contains(".py") && !command.contains("n.md"), "{command}");
-        assert!(solution(&instance).unwrap().contains("git apply"));
-        instance.gold = Some(Gold::Commit("0123456".to_owned()));
-        assert_eq!((solution(&instance), breaking(&instance)), (None, None));
+        assert!(solution(&gold, &env).unwrap().contains("git apply"));
+        let gold = Gold::Commit("0123456".to_owned());
+        assert_eq!((solution(&gold, &env), breaking(&gold)), (None, None));
     }
 }

@@ -208,6 +208,7 @@ pub(super) async fn grade_in_place(
     verdict.outcome = judged.outcome;
     verdict.reward = judged.reward;
     verdict.reason = judged.reason;
+    verdict.rewards = judged.rewards;
     verdict.run = Some(run);
     Ok(verdict)
 }

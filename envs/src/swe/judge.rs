@@ -24,13 +24,15 @@ pub(super) struct Judged {
     pub(super) infra: Option<InfraFailure>,
     /// Statuses by the names of tests, where the log has some.
     pub(super) statuses: StatusMap,
+    /// Rewards by their names, where a file has them.
+    pub(super) rewards: BTreeMap<String, f64>,
 }
 
 impl Judged {
     pub(super) fn new(outcome: Outcome, reason: impl Into<String>) -> Self {
         let reward = if outcome == Outcome::Resolved { 1.0 } else { 0.0 };
-        let (reason, statuses) = (reason.into(), StatusMap::new());
-        Self { outcome, reward, reason, tests: None, infra: None, statuses }
+        let (reason, statuses, rewards) = (reason.into(), StatusMap::new(), BTreeMap::new());
+        Self { outcome, reward, reason, tests: None, infra: None, statuses, rewards }
     }
 
     fn of(resolved: bool, reason: &str) -> Self {
@@ -317,32 +319,25 @@ pub(super) fn by_fraction(bytes: &[u8]) -> Judged {
 /// The reward that a file holds: a number, or in a `.json` file numbers by name, of which `reward` counts or else their mean.
 pub(super) fn by_reward(path: &str, bytes: &[u8]) -> Judged {
     let text = String::from_utf8_lossy(bytes);
-    let reward = match path.ends_with(".json") {
-        false => text.trim().parse::<f64>().ok(),
-        true => match serde_json::from_str::<BTreeMap<String, f64>>(&text) {
-            Ok(rewards) if rewards.is_empty() => None,
-            Ok(rewards) => Some(
-                rewards
-                    .get("reward")
-                    .copied()
-                    .unwrap_or_else(|| rewards.values().sum::<f64>() / rewards.len() as f64),
-            ),
-            Err(_) => None,
-        },
+    let named = |reward: f64| BTreeMap::from([("reward".to_owned(), reward)]);
+    let rewards: BTreeMap<String, f64> = match path.ends_with(".json") {
+        false => text.trim().parse::<f64>().map(named).unwrap_or_default(),
+        true => serde_json::from_str(&text).unwrap_or_default(),
     };
-    match reward {
-        Some(reward) if (0.0..=1.0).contains(&reward) => {
-            let outcome = if reward >= 1.0 {
-                Outcome::Resolved
-            } else if reward > 0.0 {
-                Outcome::Partial
-            } else {
-                Outcome::Failed
-            };
-            Judged { reward, ..Judged::new(outcome, "") }
-        }
-        _ => Judged::new(Outcome::Invalid, format!("`{path}` holds no reward from 0 to 1")),
+    let mean = || rewards.values().sum::<f64>() / rewards.len() as f64;
+    let reward = rewards.get("reward").copied().unwrap_or_else(mean);
+    // Not a number where there are none.
+    if !(0.0..=1.0).contains(&reward) {
+        return Judged::new(Outcome::Invalid, format!("`{path}` holds no reward from 0 to 1"));
     }
+    let outcome = if reward >= 1.0 {
+        Outcome::Resolved
+    } else if reward > 0.0 {
+        Outcome::Partial
+    } else {
+        Outcome::Failed
+    };
+    Judged { reward, rewards, ..Judged::new(outcome, "") }
 }
 
 #[cfg(test)]

@@ -8,6 +8,9 @@
 //!             ─▶ a fresh one: patch applied, files of test runners put back, hidden files in, script run ─▶ log ─▶ outcome
 //! ```
 //!
+//! A task of several steps has them in one sandbox: `step("submit")` judges a step beside it, of a repository as above and of
+//! other tasks in a copy of the sandbox, and shows the next instruction.
+//!
 //! Tasks without a repository, as task folders of Harbor and terminal-bench are, are judged where the agent worked, once
 //! everything there has ended.
 //!
@@ -15,6 +18,7 @@
 //! not applied. What a run of the tests tells is judged by [`spar_swe::grade`], equal to the benchmarks' own rules; where
 //! [`SweTask::guarded`](spar_tasks::SweTask::guarded) holds, more is asked than they ask ([`guard`]).
 
+mod attempt;
 #[cfg(test)]
 mod cheats;
 mod environment;
@@ -28,10 +32,13 @@ mod patch;
 mod place;
 mod predictions;
 mod repository;
+mod schedule;
+#[cfg(test)]
+mod steps_tests;
 #[cfg(test)]
 mod tests;
 mod verdict;
 
 pub use environment::Swe;
 pub use predictions::{AttemptRates, Predictions};
-pub use verdict::{SweVerdict, TestsRun};
+pub use verdict::{StepVerdict, SweVerdict, TestsRun};

@@ -55,7 +55,6 @@ impl Plan {
             problems.push(format!("nothing here can judge its result: {why}"));
         }
         for (is_there, what) in [
-            (!instance.stages.is_empty(), "stages (steps) are not played"),
             (!instance.mcp_servers.is_empty(), "servers of tools are not offered"),
             (instance.verifier_source.is_some(), "a verifier with an image of its own is not run"),
             (instance.health.is_some(), "its health check is not waited for"),

@@ -118,6 +118,7 @@ g read-tree "$2"
 g add -A . >/dev/null
 g -c diff.noprefix=false -c diff.mnemonicPrefix=false diff --cached --binary --full-index --no-color \
     --no-ext-diff --no-textconv --find-renames --src-prefix=a/ --dst-prefix=b/ "$2"
+rm -f /tmp/.spar-index
 "#;
 
 /// `$1` is the repository, `$2` the patch. Prints the way that worked; exits with 44 where none does.

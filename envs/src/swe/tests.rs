@@ -63,7 +63,7 @@ async fn play(sandboxes: &Sandboxes, task: &Task, commands: &[&str]) -> (Vec<Str
 }
 
 /// A suite of one task.
-struct One(Task, SuiteManifest);
+pub(super) struct One(Task, SuiteManifest);
 
 impl Suite for One {
     fn manifest(&self) -> &SuiteManifest {
@@ -79,7 +79,7 @@ impl Suite for One {
     }
 }
 
-fn one(task: Task) -> One {
+pub(super) fn one(task: Task) -> One {
     let manifest = SuiteManifest {
         name: "own".to_owned(),
         version: "1".to_owned(),
@@ -233,7 +233,7 @@ async fn namespaces_hide_and_carry() {
     carries("local").await;
 }
 
-fn fake() -> Resources {
+pub(super) fn fake() -> Resources {
     let pool = SandboxPool::new(Arc::new(FakeBackend::new()), PoolConfig::default()).unwrap();
     Resources::with_sandboxes(Sandboxes::new(Arc::new(pool)))
 }

@@ -47,9 +47,24 @@ pub struct SweVerdict {
     /// The run of the tests, where there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<TestsRun>,
+    /// The rewards by their names, where a file has them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub rewards: BTreeMap<String, f64>,
+    /// What became of the steps that were reached, for tasks of several: the reward is that of all, the patch the last one's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<StepVerdict>,
     /// Which rules of SWE-bench held: 5, or 4 for all before.
     #[serde(default = "newest")]
     pub edition: u8,
+}
+
+/// What became of one step of a task of several.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StepVerdict {
+    /// Its name.
+    pub name: String,
+    /// What was found, as of a task of its own.
+    pub verdict: SweVerdict,
 }
 
 /// A run of hidden tests.
@@ -83,6 +98,9 @@ impl SweVerdict {
     /// The name under which a verdict has its [counts](Self::counts) among its artifacts, for readers who want no more.
     pub const COUNTS: &str = "tests";
 
+    /// The name of the reward's part that each of several steps pays when it is judged.
+    pub const STEPS: &str = "steps";
+
     /// An attempt that did not come to a run of the tests.
     pub(super) fn without_run(
         instance_id: &str,
@@ -101,6 +119,8 @@ impl SweVerdict {
             suspicions: Vec::new(),
             flags: BTreeMap::new(),
             run: None,
+            rewards: BTreeMap::new(),
+            steps: Vec::new(),
             edition: newest(),
         }
     }
@@ -126,8 +146,15 @@ impl SweVerdict {
 
     /// The verdict of an episode. Where the machinery kept tests from telling, it is [masked](Verdict::masked).
     pub fn into_verdict(self) -> Verdict {
+        let due = self.reward;
+        self.into_verdict_with(due)
+    }
+
+    /// The same, of which so much was not paid before.
+    pub(super) fn into_verdict_with(self, due: f64) -> Verdict {
         let success = self.reward >= 1.0;
-        let part = RewardPart { name: PART.to_owned(), value: self.reward };
+        let name = if self.steps.is_empty() { PART } else { Self::STEPS };
+        let part = RewardPart { name: name.to_owned(), value: due };
         let outcome = serde_json::to_value(self.outcome).unwrap_or_default();
         let mut details =
             format!("{PART}: {} ({})", self.reward, outcome.as_str().unwrap_or_default());
@@ -135,7 +162,7 @@ impl SweVerdict {
             details += &format!(": {}", self.reason);
         }
         let mut verdict = Verdict {
-            parts: if self.reward > 0.0 { vec![part] } else { Vec::new() },
+            parts: if due > 0.0 { vec![part] } else { Vec::new() },
             success,
             details,
             masked: self.outcome == Outcome::Infrastructure,

@@ -112,6 +112,20 @@ impl Course {
         step
     }
 
+    /// Goes on with a next task in the same place, behind the step that submitted the one before, where `text` is shown.
+    pub(crate) fn go_on(&mut self, step: &mut Step, text: &str) {
+        (self.is_over, self.is_submitted) = (false, false);
+        self.solved = self.solved.map(|_| 0);
+        self.state_key = next_key(&self.state_key, "", text);
+        let shown = &mut step.observation;
+        if !shown.text.is_empty() {
+            shown.text += "\n\n";
+        }
+        shown.text += text;
+        shown.state_key.clone_from(&self.state_key);
+        step.terminated = false;
+    }
+
     /// The answer to what was no command.
     pub(crate) fn nothing_done(&mut self, text: &str, calls: &[ToolCall]) -> Step {
         let results = calls.iter().map(|call| ToolResult::error(call, text)).collect::<Vec<_>>();

@@ -91,6 +91,11 @@ impl Machine {
         self
     }
 
+    /// Has the agent work with these from now on, in the place of those before.
+    pub(crate) fn take_up(&mut self, hands: Option<Hands>) {
+        self.hands = hands;
+    }
+
     /// The first message of a toolset that looks at the machine first; why there is none.
     pub(crate) async fn open(
         &mut self,

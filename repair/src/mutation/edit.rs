@@ -69,6 +69,16 @@ impl Edits {
         Self(inverse)
     }
 
+    /// The way back of those among them that are also in `part`: applied to `self.apply(text)`, it undoes these alone.
+    ///
+    /// # Panics
+    ///
+    /// As [`Edits::apply`].
+    pub fn inverse_of(&self, part: &Self, text: &str) -> Self {
+        let all = self.0.iter().zip(self.inverse(text).0);
+        Self(all.filter(|(edit, _)| part.0.contains(edit)).map(|(_, back)| back).collect())
+    }
+
     /// The lines of `text` that the edits touch, from 1, each once.
     pub fn lines(&self, text: &str) -> Vec<usize> {
         let mut lines = Vec::new();
@@ -122,7 +132,15 @@ mod tests {
             let edits = cuts.into_iter().map(|(start, len, replacement)| Edit { span: at(start)..at(start + len), replacement });
             if let Some(edits) = Edits::new(edits.collect()) {
                 let edited = edits.apply(&text);
-                prop_assert_eq!(edits.inverse(&text).apply(&edited), text);
+                prop_assert_eq!(edits.inverse(&text).apply(&edited), text.as_str());
+                // One after the other comes to the same.
+                for number in 0..edits.as_slice().len() {
+                    let rest = Edits(edits.as_slice()[number..].to_vec());
+                    let next = Edits(edits.as_slice()[number + 1..].to_vec());
+                    let first = Edits(vec![edits.as_slice()[number].clone()]);
+                    let undone = rest.inverse_of(&first, &text).apply(&rest.apply(&text));
+                    prop_assert_eq!(undone, next.apply(&text));
+                }
             }
         }
     }

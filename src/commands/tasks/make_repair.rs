@@ -47,6 +47,7 @@ pub(super) async fn make_repair(arguments: &MakeRepairArguments) -> anyhow::Resu
         count: arguments.count,
         workers: arguments.workers,
         pytest_args: arguments.pytest_args.clone(),
+        stages: arguments.stages,
         ..MakeOptions::default()
     };
     options.stacked = arguments.stacked.unwrap_or(options.stacked);

@@ -176,6 +176,9 @@ fn steps_are_stages() {
         min_reward = 0.5
         [steps.agent]
         timeout_sec = 20
+        [verifier]
+        user = "judge"
+        timeout_sec = 70
         [[steps]]
         name = "two"
         min_reward = { a = 1.0 }
@@ -200,6 +203,12 @@ fn steps_are_stages() {
     assert_eq!(one.hidden[0].files.keys().collect::<Vec<_>>(), ["more.py", "test.sh"]);
     assert_eq!((one.setup.len(), one.gold.is_some(), two.gold.is_some()), (1, true, false));
     assert_eq!(two.verifier_env["B"], "c");
+    assert_eq!(one.setup, ["cd '/app' && bash setup.sh && rm -f setup.sh"]);
+    assert_eq!((one.files[0].into.as_str(), found.unsupported.len()), ("/app", 0));
+    assert_eq!((found.verifier_user.as_deref(), found.limits.test_secs), (Some("judge"), Some(70)));
+    let (own, last) = (one.within(&found), two.within(&found));
+    assert_eq!((own.issue.problem.as_str(), own.limits.agent_secs), ("one", Some(20)));
+    assert_eq!((own.limits.test_secs, last.gold, last.hidden.len()), (Some(600), None, 1));
 }
 
 #[test]

@@ -31,6 +31,8 @@ const MAX_ID_BYTES: usize = 255;
 pub(crate) const MAX_TEXT_BYTES: usize = 64 << 20;
 /// Entries of any one list.
 pub(crate) const MAX_ENTRIES: usize = 500_000;
+/// Stages of one instance.
+const MAX_STAGES: usize = 100;
 
 /// A task: what is to be done in which repository, and how the result is judged.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -181,6 +183,10 @@ impl Instance {
         }
         for server in &self.mcp_servers {
             server.check(&mut problems);
+        }
+        if self.stages.len() > MAX_STAGES {
+            let count = self.stages.len();
+            problems.push(format!("it has {count} stages, and at most {MAX_STAGES} are played"));
         }
         for stage in &self.stages {
             stage.check(&mut problems);

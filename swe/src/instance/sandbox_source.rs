@@ -55,6 +55,28 @@ impl SandboxSource {
         self.image.is_none() && self.dockerfile.is_none() && self.build.is_none()
     }
 
+    /// Where commands start by its Dockerfile; absent where that leaves it to another image.
+    pub(crate) fn workdir(&self) -> Option<String> {
+        let text = self.image.is_none().then_some(&self.dockerfile.as_ref()?.text)?;
+        let mut found: Option<String> = None;
+        for line in text.lines() {
+            let Some((word, rest)) = line.trim().split_once(char::is_whitespace) else { continue };
+            let rest = rest.trim();
+            if word.eq_ignore_ascii_case("FROM") {
+                found = None;
+            } else if word.eq_ignore_ascii_case("WORKDIR") {
+                let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+                let below = found.take();
+                found = match rest.chars().all(is_plain) && rest.split('/').all(|it| it != "..") {
+                    true if rest.starts_with('/') => Some(rest.to_owned()),
+                    true => below.map(|above| format!("{}/{rest}", above.trim_end_matches('/'))),
+                    false => None,
+                };
+            }
+        }
+        found
+    }
+
     pub(crate) fn check(&self, what: &str, problems: &mut Vec<String>) {
         if self.is_empty() {
             problems.push(format!("{what}: neither an image nor anything to build one from"));
@@ -87,4 +109,30 @@ fn is_image(image: &str) -> bool {
         && image.bytes().all(is_char)
         && image.as_bytes()[0].is_ascii_alphanumeric()
         && image.split('/').all(|part| !part.is_empty() && part != "..")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dockerfiles_tell_where_commands_start() {
+        let workdir = |text: &str| {
+            let dockerfile = Some(Dockerfile { text: text.to_owned(), context: None });
+            SandboxSource { dockerfile, ..SandboxSource::default() }.workdir()
+        };
+        for (text, expected) in [
+            ("FROM a\nWORKDIR /app\nRUN x\n", Some("/app")),
+            ("FROM a\nworkdir /app/\nWORKDIR sub\n", Some("/app/sub")),
+            ("FROM a AS b\nWORKDIR /app\nFROM c\n", None),
+            ("FROM a\nWORKDIR $HOME\n", None),
+            ("FROM a\nWORKDIR /a/../b\n", None),
+            ("FROM a\nWORKDIR sub\n", None),
+            ("FROM a\n", None),
+        ] {
+            assert_eq!(workdir(text).as_deref(), expected, "{text}");
+        }
+        let pulled = SandboxSource { image: Some("a".to_owned()), ..SandboxSource::default() };
+        assert_eq!(pulled.workdir(), None);
+    }
 }

@@ -2,7 +2,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Gold, HealthCheck, HiddenFiles, NetworkPolicy, Verification, check_id};
+use super::{
+    Gold, HealthCheck, HiddenFiles, Instance, Issue, Limits, NetworkPolicy, Verification,
+    check_env, check_id,
+};
 
 /// One of several tasks that follow each other in one sandbox.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -59,6 +62,27 @@ pub enum RewardStrategy {
 }
 
 impl Stage {
+    /// The stage as an instance of its own: all that holds for `whole`, put and judged as the stage is.
+    pub fn within(&self, whole: &Instance) -> Instance {
+        let mut instance = Instance { stages: Vec::new(), stage_reward: None, ..whole.clone() };
+        instance.issue = Issue { problem: self.instruction.clone(), ..Issue::default() };
+        instance.hidden.extend(self.hidden.iter().cloned());
+        instance.verification.clone_from(&self.verification);
+        instance.verifier_env.extend(self.verifier_env.clone());
+        if self.gold.is_some() {
+            instance.gold.clone_from(&self.gold);
+        }
+        if let Some(network) = &self.network {
+            instance.network = network.clone();
+        }
+        instance.limits = Limits {
+            agent_secs: self.agent_secs.or(whole.limits.agent_secs),
+            test_secs: self.test_secs.or(whole.limits.test_secs),
+            ..whole.limits
+        };
+        instance
+    }
+
     pub(crate) fn check(&self, problems: &mut Vec<String>) {
         let mut own = Vec::new();
         check_id(&self.name.replace(' ', "_"), &mut own);
@@ -74,6 +98,10 @@ impl Stage {
         if let Some(health) = &self.health {
             health.check("health", &mut own);
         }
+        if let Some(gold) = &self.gold {
+            gold.check(&mut own);
+        }
+        check_env(&self.verifier_env, &mut own);
         if self.min_reward.values().any(|reward| reward.is_nan()) {
             own.push("a least reward is no number".to_owned());
         }

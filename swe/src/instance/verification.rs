@@ -145,6 +145,15 @@ impl Verification {
         }
     }
 
+    pub(crate) fn expected_mut(&mut self) -> Option<&mut Expected> {
+        match self {
+            Self::TestLog { expected, .. }
+            | Self::UnreadLog { expected, .. }
+            | Self::TestReport { expected, .. } => Some(expected),
+            _ => None,
+        }
+    }
+
     pub(crate) fn check(&self, problems: &mut Vec<String>) {
         let script = self.script();
         if script.trim().is_empty() {

@@ -150,7 +150,7 @@ impl RowFormat {
         companions: &Companions<'_>,
     ) -> Result<Instance, LoadError> {
         let place = columns.place().clone();
-        let mut instance = (self.read)(columns, companions)?;
+        let mut instance = super::stages::read(columns, companions, self.read)?;
         if instance.format.is_empty() {
             self.name.clone_into(&mut instance.format);
         }

@@ -8,6 +8,7 @@ mod multi_swe_bench;
 mod nemo_gym;
 mod r2e_gym;
 mod spec_table;
+mod stages;
 mod swe_bench;
 mod swe_bench_pro;
 mod swe_gym;

@@ -351,6 +351,76 @@ fn other_families_have_their_images_scripts_and_ways_back() {
 }
 
 #[test]
+fn a_column_of_stages_makes_a_task_of_several() {
+    let stages = json!([
+        {"problem_statement": "First.", "FAIL_TO_PASS": ["a"], "PASS_TO_PASS": ["c"], "patch": patch("x.py"), "min_reward": 1},
+        {"name": "last", "problem_statement": "Then.", "FAIL_TO_PASS": "[\"b\"]", "PASS_TO_PASS": [], "author": "me"},
+    ]);
+    for mut row in [version_five(), swe_smith(), swe_rebench_two(), nemo_gym()] {
+        let nested = row.pointer_mut("/responses_create_params/metadata/instance_dict");
+        match nested {
+            Some(inner) => {
+                let mut own = version_five();
+                own["stages"] = stages.clone();
+                *inner = own.to_string().into();
+            }
+            None => row["stages"] = stages.clone(),
+        }
+        let found = read_one(&row).unwrap();
+        assert_eq!((found.stages.len(), found.verification.is_none()), (2, true));
+        let told = "`stages[1].author`: not known of this format".to_owned();
+        assert!(found.unsupported.contains(&told), "{:?}", found.unsupported);
+        let (first, last) = (&found.stages[0], &found.stages[1]);
+        assert_eq!((first.name.as_str(), last.name.as_str()), ("1", "last"));
+        assert_eq!(first.min_reward["reward"], 1.0);
+        assert_eq!(first.gold, Some(Gold::Patch(patch("x.py"))));
+        let tests = |number: usize| {
+            let verification = found.stages[number].verification.as_ref().unwrap();
+            let expected = verification.expected().unwrap();
+            (expected.fail_to_pass.clone(), expected.pass_to_pass.clone())
+        };
+        assert_eq!(tests(0), (vec!["a".to_owned()], vec!["c".to_owned()]));
+        assert_eq!(tests(1), (vec!["b".to_owned()], vec![]));
+        // What a stage is put as has nothing of the row's own words, nor of the other stages.
+        let own = last.within(&found);
+        assert_eq!((own.issue.problem.as_str(), own.stages.len()), ("Then.", 0));
+        assert_eq!((own.issue.hints, own.workdir), (None, found.workdir.clone()));
+    }
+    let refused = |row: Value| read_one(&row).unwrap_err().to_string();
+    let mut row = commit0();
+    row["stages"] = stages.clone();
+    assert!(refused(row).contains("`stages`: expected a format whose rows name the tests"));
+    for (stage, expected) in [
+        (json!({"problem_statement": "x", "FAIL_TO_PASS": []}), "`stages[0].PASS_TO_PASS`"),
+        (
+            json!({"problem_statement": " ", "FAIL_TO_PASS": ["a"], "PASS_TO_PASS": []}),
+            "instruction is empty",
+        ),
+        (
+            json!({"problem_statement": "x", "FAIL_TO_PASS": [], "PASS_TO_PASS": []}),
+            "any result would do",
+        ),
+        (json!("x"), "`stages[0]`: expected an object"),
+    ] {
+        let mut row = version_five();
+        row["stages"] = json!([stage]);
+        let told = refused(row);
+        assert!(told.contains(expected), "{told}");
+    }
+    let mut row = version_five();
+    let stage = json!({"problem_statement": "x", "FAIL_TO_PASS": ["a"], "PASS_TO_PASS": []});
+    row["stages"] = Value::Array(vec![stage.clone(); 101]);
+    for (number, stage) in row["stages"].as_array_mut().unwrap().iter_mut().enumerate() {
+        stage["name"] = number.to_string().into();
+    }
+    assert!(refused(row.clone()).contains("it has 101 stages, and at most 100 are played"));
+    row["stages"] = json!([{"name": "2"}, {}]);
+    row["stages"][0].as_object_mut().unwrap().extend(stage.as_object().unwrap().clone());
+    row["stages"][1] = stage;
+    assert!(refused(row).contains("found `2` twice"));
+}
+
+#[test]
 fn scripts_beside_the_file_are_found() {
     let found = read_one(&swe_bench_pro()).unwrap();
     assert!(!found.is_gradable());

@@ -219,6 +219,8 @@ impl Session {
     async fn start(&self, place: &mut Workplace<'_>) -> Result<(), Halt> {
         let TerminusOptions { columns, rows, .. } = *self.options;
         let (columns, rows) = (columns.to_string(), rows.to_string());
+        // That of the step before, where a task has several: each begins at a terminal of its own.
+        tmux(place, &["kill-session", "-t", SESSION]).await?;
         let words =
             ["new-session", "-x", &columns, "-y", &rows, "-d", "-s", SESSION, "bash --login"];
         let started = tmux(place, &words).await?;

@@ -110,6 +110,9 @@ fn single(folder: &Path, config: &Config, instance: &mut Instance) -> Result<(),
 /// A task of several steps, each judged.
 fn stages(folder: &Path, config: &Config, instance: &mut Instance) -> Result<(), LoadError> {
     instance.stage_reward = Some(config.reward_strategy.unwrap_or(RewardStrategy::Mean));
+    instance.verifier_user.clone_from(&config.verifier.user);
+    instance.verifier_network.clone_from(&config.verifier.network);
+    instance.collect.clone_from(&config.verifier.collect);
     let shared = files::collect(folder, &folder.join("tests"), TESTS)?;
     for step in &config.steps {
         let stage = stage(folder, config, step, shared.as_ref(), instance)?;
@@ -158,8 +161,16 @@ fn stage(
     if !place.has_bundled_tests {
         require_test(&[own.join("tests"), folder.join("tests")], is_windows(config, Some(step)))?;
     }
-    let workdir = config.environment.workdir.clone().unwrap_or_else(|| "/app".to_owned());
+    let workdir = instance.workdir.clone().or_else(|| instance.source.workdir());
+    let is_known = workdir.is_some();
+    let workdir = workdir.unwrap_or_else(|| "/app".to_owned());
     let staged = files::collect(folder, &own.join("workdir"), &workdir)?;
+    if staged.is_some() && !is_known {
+        instance.unsupported.push(format!(
+            "`steps/{}/workdir`: nothing tells where commands start; it is put into `{workdir}`",
+            step.name
+        ));
+    }
     let has_setup = staged.as_ref().is_some_and(|staged| staged.files.contains_key("setup.sh"));
     let mut env = config.verifier.env.clone();
     env.extend(step.verifier.env.clone());
@@ -173,10 +184,12 @@ fn stage(
         name: step.name.clone(),
         instruction: without_canary(&text).to_owned(),
         files: staged.into_iter().collect(),
-        setup: if has_setup {
-            vec!["bash setup.sh && rm -f setup.sh".to_owned()]
-        } else {
-            Vec::new()
+        setup: match has_setup {
+            true => {
+                let place = workdir.replace('\'', "'\\''");
+                vec![format!("cd '{place}' && bash setup.sh && rm -f setup.sh")]
+            }
+            false => Vec::new(),
         },
         health: step.health.clone(),
         hidden: vec![hidden],

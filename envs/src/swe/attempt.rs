@@ -1,0 +1,147 @@
+//! Takes out what the agent did, and has it graded.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use spar_sandbox::Sandbox;
+use spar_sandbox::pool::PooledSandbox;
+use spar_swe::grade::Outcome;
+use tokio::sync::Mutex;
+use tokio::time::timeout;
+
+use super::grader::{grade_in_place, grade_patch};
+use super::patch::{Taken, take};
+use super::place::{PATCHING, Plan};
+use super::repository::Repository;
+use super::verdict::SweVerdict;
+use crate::SandboxPhase::Verify;
+use crate::terminal::machine::{Machine, at, in_time, own_fault};
+use crate::{EnvironmentError, Sandboxes};
+
+pub(super) type SharedPlace = Arc<Mutex<Place>>;
+
+/// The agent's sandbox, until it is judged.
+pub(super) struct Place {
+    pub(super) machine: Machine,
+    pub(super) repository: Option<Repository>,
+    /// The patch that the agent has written out itself.
+    pub(super) handed_in: Option<String>,
+}
+
+fn failed(plan: &Plan, reason: String) -> SweVerdict {
+    SweVerdict::without_run(&plan.instance().id, Outcome::Failed, reason)
+}
+
+fn unjudged(plan: &Plan, why: &str) -> SweVerdict {
+    failed(plan, format!("it left nothing that can be judged: could not {why}"))
+}
+
+/// Grades what the agent left behind, whose sandbox is of no use any more.
+pub(super) async fn judge(
+    plan: &Plan,
+    sandboxes: &Sandboxes,
+    place: &mut Place,
+) -> Result<SweVerdict, EnvironmentError> {
+    let Place { machine, repository, handed_in } = place;
+    let sandbox = Arc::clone(&machine.sandbox);
+    let whole = plan.deadlines.whole_verify();
+    // 1. Nothing of the agent runs from here on, or nothing is judged.
+    let ended = timeout(whole, sandbox.end_all()).await;
+    if let Err(error) = in_time(Verify, whole, ended) {
+        let fault = own_fault(&sandbox, &sandboxes.pool, Verify, error).await?;
+        return Ok(unjudged(plan, &fault.text));
+    }
+    let Some(repository) = repository else {
+        return in_place(plan, sandboxes, &sandbox).await;
+    };
+    // 2. The patch is all that leaves its sandbox, which is given back: episodes that each hold one must not wait for each
+    //    other.
+    let taken = taken(plan, sandboxes, &sandbox, repository, handed_in.take()).await?;
+    sandbox.close().await.map_err(at(Verify))?;
+    match taken {
+        Taken::Unfit(reason) => Ok(failed(plan, reason)),
+        // 3. Tests run where the agent never was.
+        Taken::Patch(patch) => grade_patch(plan, sandboxes, &patch).await,
+    }
+}
+
+/// Grades what the agent has done so far, whose sandbox goes on as it is: nothing of the tests ever lies there.
+pub(super) async fn judge_beside(
+    plan: &Plan,
+    sandboxes: &Sandboxes,
+    patience: Duration,
+    place: &mut Place,
+) -> Result<SweVerdict, EnvironmentError> {
+    let Place { machine, repository, handed_in } = place;
+    let sandbox = Arc::clone(&machine.sandbox);
+    // A second sandbox for this episode, of which there are only as many at one time as there is room for beside those of
+    // agents, so that episodes do not wait for each other.
+    let _turn = sandboxes.judging(patience).await.map_err(at(Verify))?;
+    if let Some(repository) = repository {
+        return match taken(plan, sandboxes, &sandbox, repository, handed_in.clone()).await? {
+            Taken::Unfit(reason) => Ok(failed(plan, reason)),
+            Taken::Patch(patch) => grade_patch(plan, sandboxes, &patch).await,
+        };
+    }
+    let whole = plan.deadlines.whole_verify();
+    let copied = timeout(whole, sandbox.fork_pooled()).await;
+    let copy = match in_time(Verify, whole, copied) {
+        Ok(copy) => copy,
+        Err(error) => {
+            let fault = own_fault(&sandbox, &sandboxes.pool, Verify, error).await?;
+            return Ok(unjudged(plan, &fault.text));
+        }
+    };
+    // Where copies hold memory, processes of the agent run on there.
+    let ended = timeout(whole, copy.end_all()).await;
+    let graded = match in_time(Verify, whole, ended) {
+        Ok(()) => in_place(plan, sandboxes, &copy).await,
+        Err(error) => {
+            let fault = own_fault(&copy, &sandboxes.pool, Verify, error).await;
+            fault.map(|fault| unjudged(plan, &fault.text))
+        }
+    };
+    if let Err(error) = copy.close().await {
+        tracing::warn!(%error, "could not close a sandbox after grading in it");
+    }
+    graded
+}
+
+/// Grades in a sandbox where nothing runs any more.
+async fn in_place(
+    plan: &Plan,
+    sandboxes: &Sandboxes,
+    sandbox: &PooledSandbox,
+) -> Result<SweVerdict, EnvironmentError> {
+    let whole = plan.deadlines.whole_verify();
+    let graded = timeout(whole, grade_in_place(plan, sandbox)).await;
+    match in_time(Verify, whole, graded) {
+        Ok(verdict) => Ok(verdict),
+        Err(error) => {
+            let fault = own_fault(sandbox, &sandboxes.pool, Verify, error).await?;
+            Ok(unjudged(plan, &fault.text))
+        }
+    }
+}
+
+/// The patch that the agent has handed in itself, or what differs in its repository.
+async fn taken(
+    plan: &Plan,
+    sandboxes: &Sandboxes,
+    sandbox: &PooledSandbox,
+    repository: &Repository,
+    handed_in: Option<String>,
+) -> Result<Taken, EnvironmentError> {
+    let (limit, whole) = (plan.task.patch_limit_bytes, plan.deadlines.whole_verify());
+    if let Some(patch) = handed_in {
+        return Ok(Taken::of(patch.into_bytes(), limit));
+    }
+    let taken = timeout(whole, take(sandbox, repository, limit, PATCHING)).await;
+    match in_time(Verify, whole, taken) {
+        Ok(taken) => Ok(taken),
+        Err(error) => {
+            let fault = own_fault(sandbox, &sandboxes.pool, Verify, error).await?;
+            Ok(Taken::Unfit(format!("it left no patch: could not {}", fault.text)))
+        }
+    }
+}

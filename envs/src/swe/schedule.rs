@@ -1,0 +1,300 @@
+//! The steps of a task: one, or several that follow each other in one sandbox.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use spar_sandbox::pool::PooledSandbox;
+use spar_sandbox::{ExecRequest, Sandbox, SandboxError};
+use spar_swe::grade::Outcome;
+use spar_swe::{Gold, Instance, RewardStrategy, Stage, Verification};
+use spar_tasks::SweTask;
+use tokio::time::timeout;
+
+use super::place::{Begun, PATCHING, Plan, hide};
+use super::repository::expect_success;
+use super::verdict::{StepVerdict, SweVerdict};
+use crate::SandboxPhase::SetUp;
+use crate::terminal::Deadlines;
+use crate::terminal::machine::{at, in_time, own_fault};
+use crate::{EnvironmentError, Sandboxes, ToolsetChoice};
+
+/// So many others may be judged before a step is, as of services.
+const TURNS: u32 = 4;
+
+/// The steps of a task, in their order. A task that is judged once has one.
+pub(super) struct Schedule {
+    /// Never none.
+    plans: Vec<Arc<Plan>>,
+    /// What the format says of each; empty where the task is judged once.
+    stages: Vec<Stage>,
+    strategy: RewardStrategy,
+    /// The task as a whole.
+    whole: Instance,
+}
+
+impl Schedule {
+    /// What follows from a task; all that is wrong with it at once.
+    pub(super) fn of(task: SweTask, sandboxes: &Sandboxes) -> Result<Self, Vec<String>> {
+        let whole = task.instance.clone();
+        let (stages, strategy) = (whole.stages.clone(), whole.stage_reward.unwrap_or_default());
+        if stages.is_empty() {
+            let plans = vec![Arc::new(Plan::of(task, sandboxes)?)];
+            return Ok(Self { plans, stages, strategy, whole });
+        }
+        // 1. What the task as a whole says wrongly, its number of steps included.
+        let mut problems = whole.problems();
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        // 2. Each of its steps, as a task of its own.
+        let mut plans: Vec<Arc<Plan>> = Vec::new();
+        for stage in &stages {
+            let own = SweTask { instance: stage.within(&whole), ..task.clone() };
+            match Plan::of(own, sandboxes) {
+                Ok(plan) => plans.push(Arc::new(plan)),
+                Err(found) => {
+                    // What is wrong with all of them is told once.
+                    for problem in found {
+                        let told = format!("step `{}`: {problem}", stage.name);
+                        if !problems.iter().any(|other: &String| other.ends_with(&problem)) {
+                            problems.push(told);
+                        }
+                    }
+                }
+            }
+        }
+        // 3. What they cannot have each for itself, in one sandbox.
+        for (plan, stage) in plans.iter().zip(&stages) {
+            let changes = !stage.files.is_empty() || !stage.setup.is_empty();
+            for (is_there, what) in [
+                (stage.health.is_some(), "its health check is not waited for"),
+                (
+                    stage.network.as_ref().is_some_and(|own| *own != whole.network),
+                    "a network of its own is not made",
+                ),
+                (
+                    changes && plan.judges_patch(),
+                    "files and commands of a step are for tasks without a repository",
+                ),
+                (
+                    plan.judges_patch() != plans[0].judges_patch(),
+                    "some steps are judged by patches, and some in the sandbox",
+                ),
+            ] {
+                if is_there {
+                    problems.push(format!("step `{}`: {what}", stage.name));
+                }
+            }
+        }
+        match problems.is_empty() {
+            true => Ok(Self { plans, stages, strategy, whole }),
+            false => Err(problems),
+        }
+    }
+
+    /// The plan of a step, from 0.
+    pub(super) fn plan(&self, step: usize) -> &Arc<Plan> {
+        &self.plans[step]
+    }
+
+    pub(super) fn is_last(&self, step: usize) -> bool {
+        step + 1 == self.plans.len()
+    }
+
+    pub(super) fn has_steps(&self) -> bool {
+        !self.stages.is_empty()
+    }
+
+    /// What is known to solve a step.
+    pub(super) fn gold(&self, step: usize) -> Option<&Gold> {
+        match self.stages.get(step) {
+            Some(stage) => stage.gold.as_ref(),
+            None => self.whole.gold.as_ref(),
+        }
+    }
+
+    /// The task as it was read.
+    pub(super) fn whole(&self) -> &Instance {
+        &self.whole
+    }
+
+    /// The time that the rules give the agent for all steps, where they give some for each.
+    pub(super) fn agent(&self) -> Option<Duration> {
+        let seconds = |plan: &Arc<Plan>| plan.instance().limits.agent_secs;
+        let all: Option<u64> = self
+            .plans
+            .iter()
+            .map(seconds)
+            .try_fold(0u64, |sum, own| Some(sum.saturating_add(own?)));
+        all.map(Duration::from_secs)
+    }
+
+    /// The time that the rules give the agent for one of several steps.
+    pub(super) fn agent_in(&self, step: usize) -> Option<Duration> {
+        let seconds = self.plans[step].instance().limits.agent_secs.filter(|_| self.has_steps());
+        seconds.map(Duration::from_secs)
+    }
+
+    /// How long each part may take, of the step that takes longest: what the sandbox lives by.
+    pub(super) fn deadlines_with(&self, toolset: Option<&ToolsetChoice>) -> Deadlines {
+        let first = self.plans[0].deadlines_with(toolset);
+        if !self.has_steps() {
+            return first;
+        }
+        let each = |part: fn(&Deadlines) -> Duration| {
+            self.plans.iter().map(|plan| part(&plan.deadlines_with(toolset))).max()
+        };
+        let judging = self.plans.iter().map(|plan| plan.judging_beside());
+        let own = self.agent().unwrap_or(first.agent);
+        Deadlines {
+            command: each(|it| it.command).unwrap_or(first.command),
+            verify: each(|it| it.verify).unwrap_or(first.verify),
+            agent: judging.fold(own, |sum, it| sum.saturating_add(it.saturating_mul(TURNS + 1))),
+            ..first
+        }
+    }
+
+    /// How long a step waits for its turn to be judged beside the agent's sandbox.
+    pub(super) fn patience(&self, step: usize) -> Duration {
+        self.plans[step].judging_beside().saturating_mul(TURNS)
+    }
+
+    /// The agent's sandbox at the beginning of the first step.
+    pub(super) async fn begin(
+        &self,
+        sandboxes: &Sandboxes,
+        deadlines: &Deadlines,
+    ) -> Result<Begun, EnvironmentError> {
+        let begun = self.plans[0].begin(sandboxes, deadlines).await?;
+        let sandbox = &begun.machine.sandbox;
+        let needs_copies = self.plans.len() > 1 && begun.repository.is_none();
+        if needs_copies && !sandbox.capabilities().fork {
+            let (backend, what) = (sandboxes.pool.backend().name(), "fork a sandbox".to_owned());
+            return Err(at(SetUp)(SandboxError::Unsupported { backend, what }));
+        }
+        let whole = deadlines.whole_set_up();
+        let entered = timeout(whole, self.enter(0, sandbox)).await;
+        in_time(SetUp, whole, entered).map_err(at(SetUp))?;
+        Ok(begun)
+    }
+
+    /// Brings a later step into the agent's sandbox; why what the agent did there keeps it from beginning, if it does.
+    pub(super) async fn go_on(
+        &self,
+        step: usize,
+        sandboxes: &Sandboxes,
+        sandbox: &PooledSandbox,
+    ) -> Result<Result<(), String>, EnvironmentError> {
+        let whole = self.plans[step].deadlines.whole_set_up();
+        let entered = timeout(whole, self.enter(step, sandbox)).await;
+        match in_time(SetUp, whole, entered) {
+            Ok(()) => Ok(Ok(())),
+            // A command that set up a sandbox in which nobody had worked would have failed at the first step.
+            Err(error @ SandboxError::Setup { .. }) => Ok(Err(error.to_string())),
+            Err(error) => {
+                let fault = own_fault(sandbox, &sandboxes.pool, SetUp, error).await?;
+                Ok(Err(format!("could not {}", fault.text)))
+            }
+        }
+    }
+
+    async fn enter(&self, step: usize, sandbox: &PooledSandbox) -> Result<(), SandboxError> {
+        let Some(stage) = self.stages.get(step) else { return Ok(()) };
+        let plan = &self.plans[step];
+        hide(sandbox, &stage.files).await?;
+        for command in &stage.setup {
+            let mut request = ExecRequest::sh(command).with_timeout(plan.deadlines.set_up);
+            request.workdir.clone_from(&plan.instance().workdir);
+            request.user.clone_from(&plan.instance().agent_user);
+            let done = sandbox.exec(&request).await?;
+            expect_success(&done, command)?;
+        }
+        Ok(())
+    }
+
+    /// Why no step comes after one that came to this; absent where one may.
+    pub(super) fn ends_with(&self, step: usize, verdict: &SweVerdict) -> Option<String> {
+        let stage = self.stages.get(step)?;
+        if matches!(verdict.outcome, Outcome::Invalid | Outcome::Infrastructure) {
+            return Some("it could not be judged".to_owned());
+        }
+        let in_file = matches!(stage.verification, Some(Verification::RewardFile { .. }));
+        if in_file && verdict.rewards.is_empty() {
+            return Some("it left no reward".to_owned());
+        }
+        stage.min_reward.iter().find_map(|(name, least)| {
+            let found = match (in_file, name.as_str()) {
+                (false, "reward") => Some(verdict.reward),
+                _ => verdict.rewards.get(name).copied(),
+            };
+            let falls_short = found.is_none_or(|found| found < *least);
+            falls_short.then(|| match found {
+                Some(found) => format!("its `{name}` is {found}, at least {least} is asked for"),
+                None => format!("it has no `{name}`, of which at least {least} is asked for"),
+            })
+        })
+    }
+
+    /// What a step's reward adds to the episode's.
+    pub(super) fn share(&self, step: usize, reward: f64) -> f64 {
+        match self.strategy {
+            _ if !self.has_steps() => reward,
+            RewardStrategy::Mean => reward / self.plans.len() as f64,
+            RewardStrategy::Final if self.is_last(step) => reward,
+            RewardStrategy::Final => 0.0,
+        }
+    }
+
+    /// What all steps came to that were reached; `stopped` tells why none came after them.
+    pub(super) fn verdict(&self, steps: &[SweVerdict], stopped: Option<&str>) -> SweVerdict {
+        let last = steps.last().expect("one step is always judged");
+        if !self.has_steps() {
+            return last.clone();
+        }
+        // As one sum and one quotient, so that all of them come to exactly 1.
+        let reward = match self.strategy {
+            RewardStrategy::Mean => {
+                steps.iter().map(|step| step.reward).sum::<f64>() / self.plans.len() as f64
+            }
+            RewardStrategy::Final if steps.len() == self.plans.len() => last.reward,
+            RewardStrategy::Final => 0.0,
+        };
+        let is_infrastructure = |step: &SweVerdict| step.outcome == Outcome::Infrastructure;
+        let outcome = match last.outcome {
+            _ if steps.iter().any(is_infrastructure) => Outcome::Infrastructure,
+            _ if reward >= 1.0 => Outcome::Resolved,
+            _ if reward > 0.0 => Outcome::Partial,
+            Outcome::Invalid => Outcome::Invalid,
+            _ => Outcome::Failed,
+        };
+        let mut reason = String::new();
+        if outcome != Outcome::Resolved {
+            let (all, reached) = (self.plans.len(), steps.len());
+            let good = steps.iter().filter(|step| step.outcome == Outcome::Resolved).count();
+            reason = format!("{good} of {all} steps are resolved, {reached} were reached");
+            for said in [stopped.unwrap_or_default(), &last.reason] {
+                if !said.is_empty() {
+                    reason += &format!("; `{}`: {said}", self.stages[reached - 1].name);
+                }
+            }
+        }
+        let mut whole = SweVerdict::without_run(&self.whole.id, outcome, reason);
+        whole.reward = reward;
+        whole.patch.clone_from(&last.patch);
+        whole.edition = last.edition;
+        let named = self.stages.iter().zip(steps);
+        whole.steps = named
+            .map(|(stage, step)| StepVerdict { name: stage.name.clone(), verdict: step.clone() })
+            .collect();
+        whole
+    }
+}
+
+impl Plan {
+    /// The longest that judging a step takes while the agent's sandbox goes on: with a second look at its tests.
+    fn judging_beside(&self) -> Duration {
+        let Deadlines { create, .. } = self.deadlines;
+        let once = create + self.deadlines.whole_set_up() + self.tests() + 3 * PATCHING;
+        once.saturating_mul(2)
+    }
+}
