@@ -12,7 +12,7 @@ use spar_core::{StopCause, ToolCall, ToolResult, ToolSpec};
 use spar_envs::ToolsetChoice;
 
 use super::mini_config::{self, Configured};
-use super::{Scaffold, scaffold_registry};
+use super::{Scaffold, r2e_checkout, scaffold_registry};
 use crate::{ContextPolicyChoice, ParserChoice};
 
 /// Which scaffold is used; in recipes its name, such as `"tools"`.
@@ -37,16 +37,22 @@ const OBSERVATION: &str = "observation";
 const FORMAT_ERROR: &str = "format_error";
 
 impl ScaffoldChoice {
-    /// The scaffold of this name, or of `mini:FILE` as a file of mini-swe-agent's configuration has it.
+    /// The scaffold of this name, of `mini:FILE` as a file of mini-swe-agent's configuration has it, or of `r2e:FOLDER` as a
+    /// checkout of R2E-Gym has it.
     ///
     /// # Errors
     ///
     /// [`RowError`] lists the names that there are, or tells all that is wrong with the row or the file: a template that is
     /// none or uses what it is not given, a parser that there is not or that cannot read the stop action.
     pub fn named(name: &str) -> Result<Self, RowError> {
-        if let Some(file) = name.strip_prefix("mini:") {
+        let configured = match name.split_once(':') {
+            Some(("mini", file)) => Some(mini_config::read(Path::new(file))),
+            Some(("r2e", folder)) => Some(r2e_checkout::read(Path::new(folder))),
+            _ => None,
+        };
+        if let Some(configured) = configured {
             let Configured { scaffold, hash } =
-                mini_config::read(Path::new(file)).map_err(|problem| RowError::Options {
+                configured.map_err(|problem| RowError::Options {
                     what: "scaffold",
                     name: name.to_owned(),
                     problems: vec![problem],

@@ -8,6 +8,7 @@
 
 mod choice;
 mod mini_config;
+mod r2e_checkout;
 mod registry;
 mod scaffold;
 

@@ -19,6 +19,7 @@ mod files;
 mod mini;
 pub mod openhands;
 mod pty_shell;
+mod r2e;
 #[cfg(test)]
 mod recorded;
 mod registry;
@@ -29,6 +30,7 @@ mod workplace;
 
 pub use choice::ToolsetChoice;
 pub use mini::texts as mini_texts;
+pub use r2e::Checkout as R2eCheckout;
 pub use registry::{OpenToolset, ToolsetRow, toolset_registry};
 pub use toolset::{Acted, Briefing, Submission, ToolSession, Toolset};
 pub use workplace::{Halt, Workplace};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use spar_core::registry::{Axis, Given, Row, RowError, Table};
 
-use super::{Toolset, aci, mini, openhands, terminus};
+use super::{Toolset, aci, mini, openhands, r2e, terminus};
 
 /// Makes a toolset with options.
 pub type OpenToolset = fn(&Given<'_>) -> Result<Arc<dyn Toolset>, RowError>;
@@ -18,7 +18,7 @@ const AXIS: Axis = Axis {
     about: "What agents of published scaffolds work with at a machine.",
 };
 
-const ROWS: &[ToolsetRow] = &[mini::ROW, aci::ROW, terminus::ROW, openhands::ROW];
+const ROWS: &[ToolsetRow] = &[mini::ROW, aci::ROW, terminus::ROW, openhands::ROW, r2e::ROW];
 
 static TABLE: Table<OpenToolset> = Table::new(AXIS, ROWS);
 
