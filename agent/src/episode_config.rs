@@ -24,6 +24,11 @@ pub struct EpisodeConfig {
     /// policy has to show its tokens or tell their number. Default absent: what turns and
     /// `sampling.max_tokens` allow.
     pub max_sampled_tokens: Option<usize>,
+    /// What requests to models may cost in an episode, in the currency of their prices, after which it is truncated; above 0.
+    /// What has no price costs nothing. Default absent: what the scaffold allows, which is 3 in `mini` and its like, and
+    /// without a limit in others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_cost: Option<f64>,
     /// Seconds that the policy may take for one answer, and an environment for one step. Whoever
     /// misses them has failed: such an episode is played anew and never scored. Where the agent's own
     /// commands make steps long, the environment bounds these instead. Default 120.
@@ -82,6 +87,7 @@ impl Default for EpisodeConfig {
         Self {
             max_turns: None,
             max_sampled_tokens: None,
+            max_cost: None,
             turn_timeout_secs: 120,
             command_time_secs: 600,
             context: ContextConfig::default(),
@@ -201,6 +207,11 @@ impl EpisodeConfig {
         self.max_turns.or(self.scaffold.scaffold().max_turns).unwrap_or(task.max_turns)
     }
 
+    /// What an episode may cost; absent where nothing limits it.
+    pub(crate) fn cost(&self) -> Option<f64> {
+        self.max_cost.or(self.scaffold.scaffold().max_cost)
+    }
+
     /// Tokens that may be sampled in an episode; absent where nothing limits them.
     pub(crate) fn sampled_tokens(&self) -> Option<usize> {
         self.max_sampled_tokens.or(self.scaffold.scaffold().max_sampled_tokens)
@@ -257,6 +268,9 @@ impl EpisodeConfig {
         }
         if self.max_sampled_tokens == Some(0) {
             problems.push("max_sampled_tokens is 0, must be at least 1 or absent".to_owned());
+        }
+        if self.max_cost.is_some_and(|most| !(most.is_finite() && most > 0.0)) {
+            problems.push("max_cost must be above 0 or absent".to_owned());
         }
         for (name, value) in [
             ("turn_timeout_secs", self.turn_timeout_secs),
@@ -388,12 +402,17 @@ mod tests {
     fn all_problems_are_told_at_once() {
         assert_eq!(EpisodeConfig::default().validate(), Ok(()));
         let config: EpisodeConfig = serde_json::from_str(
-            r#"{ "max_turns": 0, "invalid_penalty": -1, "context": { "window_turns": 0, "max_untried": 2 } }"#,
+            r#"{ "max_turns": 0, "max_cost": 0, "invalid_penalty": -1, "context": { "window_turns": 0, "max_untried": 2 } }"#,
         )
         .unwrap();
         let problems = config.validate().unwrap_err().problems;
-        for name in ["max_turns", "invalid_penalty", "context.window_turns", "context.max_untried"]
-        {
+        for name in [
+            "max_turns",
+            "max_cost",
+            "invalid_penalty",
+            "context.window_turns",
+            "context.max_untried",
+        ] {
             assert!(problems.contains(name), "{problems}");
         }
         assert!(serde_json::from_str::<EpisodeConfig>(r#"{ "max_turn": 1 }"#).is_err());

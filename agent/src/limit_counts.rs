@@ -20,6 +20,8 @@ pub struct LimitCounts {
     pub task_time: usize,
     /// By [`Limit::CommandTime`].
     pub command_time: usize,
+    /// By [`Limit::Cost`].
+    pub cost: usize,
     /// By [`Limit::Time`], which only records of version 1 have.
     #[serde(skip_serializing_if = "is_zero")]
     pub time: usize,
@@ -40,7 +42,8 @@ impl LimitCounts {
 
     /// Episodes that any limit ended.
     pub fn total(&self) -> usize {
-        self.turns + self.tokens + self.context + self.task_time + self.command_time + self.time
+        let of = |limit: Limit| self.of(limit);
+        Limit::ALL.into_iter().chain([Limit::Time]).map(of).sum()
     }
 
     fn of_mut(&mut self, limit: Limit) -> &mut usize {
@@ -50,6 +53,7 @@ impl LimitCounts {
             Limit::Context => &mut self.context,
             Limit::TaskTime => &mut self.task_time,
             Limit::CommandTime => &mut self.command_time,
+            Limit::Cost => &mut self.cost,
             Limit::Time => &mut self.time,
         }
     }
@@ -94,13 +98,12 @@ mod tests {
             (0..=times).for_each(|_| counts.count(&EndReason::Truncated { limit }));
             assert_eq!(counts.of(limit), times + 1);
         }
-        assert_eq!(counts.total(), 21);
-        let text =
-            "1 by turns, 2 by tokens, 3 by context, 4 by task time, 5 by command time, 6 by time";
+        assert_eq!(counts.total(), 28);
+        let text = "1 by turns, 2 by tokens, 3 by context, 4 by task time, 5 by command time, 6 by cost, 7 by time";
         assert_eq!(counts.to_string(), text);
         let mut twice = counts;
         twice += counts;
-        assert_eq!((twice.total(), twice.context), (42, 6));
+        assert_eq!((twice.total(), twice.context), (56, 6));
         let json = serde_json::to_value(LimitCounts::default()).unwrap();
         let names: Vec<_> = json.as_object().unwrap().keys().cloned().collect();
         assert_eq!(names.len(), Limit::ALL.len());

@@ -32,6 +32,8 @@ pub enum Limit {
     TaskTime,
     /// The time that the agent's own commands may take in all.
     CommandTime,
+    /// What requests to models may cost in an episode.
+    Cost,
     /// Wall-clock time, whoever had used it up. Only in records of version 1: it did not tell a slow
     /// agent from a slow server.
     Time,
@@ -39,8 +41,8 @@ pub enum Limit {
 
 impl Limit {
     /// All limits that are written today, in the order of reports.
-    pub const ALL: [Self; 5] =
-        [Self::Turns, Self::Tokens, Self::Context, Self::TaskTime, Self::CommandTime];
+    pub const ALL: [Self; 6] =
+        [Self::Turns, Self::Tokens, Self::Context, Self::TaskTime, Self::CommandTime, Self::Cost];
 
     /// Its name in records and metrics.
     pub fn name(self) -> &'static str {
@@ -50,6 +52,7 @@ impl Limit {
             Self::Context => "context",
             Self::TaskTime => "task_time",
             Self::CommandTime => "command_time",
+            Self::Cost => "cost",
             Self::Time => "time",
         }
     }

@@ -26,6 +26,7 @@ use super::{BranchError, BranchPoint, Episode};
 use crate::collect::panic_text;
 use crate::contexts::{Context, Next, Prompt, said_in};
 use crate::scaffolds::{ToolUse, Unread};
+use crate::spend::EpisodeTally;
 use crate::{EpisodeConfig, Player, error_chain};
 
 /// An episode that is being played, turn by turn.
@@ -429,6 +430,10 @@ impl<'a> EpisodeInProgress<'a> {
         }
         if let Some(limit) = self.budgets.used_up() {
             return Err(truncated(limit));
+        }
+        // As mini-swe-agent has it: what the last request took may lie beyond.
+        if self.config.cost().is_some_and(|most| EpisodeTally::cost() >= most) {
+            return Err(truncated(Limit::Cost));
         }
         if !self.context.is_shortened() {
             return Ok(Next::Act);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use spar_core::{
     Boundary, Completion, CompletionRequest, EndReason, Limit, Message, Policy, PolicyError,
-    PolicyVersion, RewardPart, Role, Seat, Seed, Source, StopCause, Trajectory, Verdict,
+    PolicyVersion, RewardPart, Role, Seat, Seed, Source, Spend, StopCause, Trajectory, Verdict,
 };
 use spar_envs::{Environment, EnvironmentError, TimeRules};
 use tokio::time::{Instant, sleep};
@@ -15,6 +15,7 @@ use super::*;
 use crate::contexts::said_in;
 use crate::fake_environment::{FakeEnvironment, fake_task};
 use crate::policies::{RandomPolicy, ScriptedPolicy};
+use crate::spend::EpisodeTally;
 use crate::{ContextConfig, EpisodeConfig, Guide, ParserChoice, RollIn};
 
 async fn run_with(
@@ -183,6 +184,8 @@ async fn the_random_policy_plays_what_is_admissible() {
 /// Fails as told before it answers, and counts.
 struct Moody {
     failures: usize,
+    /// What each answer costs.
+    cost: f64,
     error: fn() -> Option<PolicyError>,
     asked: AtomicUsize,
     forgotten: AtomicUsize,
@@ -192,7 +195,7 @@ struct Moody {
 impl Moody {
     fn new(failures: usize, error: fn() -> Option<PolicyError>) -> Self {
         let (asked, forgotten) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Self { failures, error, asked, forgotten, reported_tokens: None }
+        Self { failures, cost: 0.0, error, asked, forgotten, reported_tokens: None }
     }
 }
 
@@ -213,6 +216,7 @@ impl Policy for Moody {
                 None => std::future::pending().await,
             }
         }
+        EpisodeTally::count(Spend { requests: 1, cost: self.cost, ..Spend::default() });
         let completion = Completion::new("moody", "right", StopCause::Length);
         Ok(Completion { reported_tokens: self.reported_tokens, ..completion })
     }
@@ -339,6 +343,22 @@ async fn the_time_that_a_task_gives_counts_the_policy_too_and_is_named() {
     let trajectory = run_with(&mut environment, Player::Policy(&policy), &config).await;
     assert_eq!(trajectory.end, EndReason::Truncated { limit: Limit::TaskTime });
     assert!(trajectory.turns.len() >= 5, "{}", trajectory.turns.len());
+}
+
+#[tokio::test]
+async fn what_an_episode_costs_is_a_budget_of_its_own() {
+    let played = async |config: EpisodeConfig| {
+        let policy = Moody { cost: 0.4, ..Moody::new(0, || None) };
+        let tally = EpisodeTally::default();
+        tally.counting(run(Player::Policy(&policy), &config)).await
+    };
+    // The third answer would have been the last: what is spent is looked at before one is asked for.
+    let config = |max_cost| EpisodeConfig { max_cost, ..EpisodeConfig::default() };
+    let trajectory = played(config(Some(0.7))).await;
+    assert_eq!(trajectory.end, EndReason::Truncated { limit: Limit::Cost });
+    assert_eq!(trajectory.turns.len(), 2);
+    assert!(played(config(Some(0.9))).await.success);
+    assert!(played(config(None)).await.success);
 }
 
 #[tokio::test]

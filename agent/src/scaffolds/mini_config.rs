@@ -70,8 +70,7 @@ struct Agent {
     step_limit: f64,
     wall_time_limit_seconds: f64,
     max_consecutive_format_errors: Option<u32>,
-    #[serde(rename = "cost_limit")]
-    _cost_limit: Value,
+    cost_limit: Option<f64>,
     #[serde(rename = "mode")]
     _mode: Value,
     #[serde(rename = "confirm_exit")]
@@ -174,6 +173,14 @@ impl File {
                 "`agent.step_limit` is {steps}, must be a whole number up to 1000000"
             ));
         }
+        let max_cost = match self.agent.cost_limit {
+            None => own.max_cost,
+            Some(cost) if !cost.is_finite() => {
+                return Err(format!("`agent.cost_limit` is {cost}, must be a finite number"));
+            }
+            // As the original has it, 0 and less is no limit.
+            Some(cost) => (cost > 0.0).then_some(cost),
+        };
         let format_error = self.model.format_error_template.or(self.agent.format_error_template);
         let observation =
             self.model.observation_template.or(self.agent.action_observation_template);
@@ -212,6 +219,7 @@ impl File {
             toolset: Some(kept(Value::Object(toolset).to_string())),
             max_format_errors,
             max_turns: (steps > 0.0).then_some(steps as u32),
+            max_cost,
             ..*own
         })
     }
@@ -229,7 +237,7 @@ mod tests {
     use crate::scaffolds::ToolUse;
 
     const TEXT: &str = "agent:\n  system_template: Be brief.\n  instance_template: 'Do {{task}} in {{cwd}}'\n  step_limit: 7\n  \
-                        cost_limit: 3.\nenvironment:\n  timeout: 5\n  environment_class: docker\nmodel:\n  model_name: x/y\n  \
+                        cost_limit: 2.5\nenvironment:\n  timeout: 5\n  environment_class: docker\nmodel:\n  model_name: x/y\n  \
                         format_error_template: '{{error}} {{actions|length}}'\n";
 
     #[test]
@@ -244,6 +252,7 @@ mod tests {
         assert_eq!(choice.system("", &[]).unwrap(), "Be brief.");
         assert_eq!((scaffold.max_turns, scaffold.max_format_errors), (Some(7), Some(3)));
         assert_eq!((scaffold.parser, scaffold.tools), ("hermes", ToolUse::Native));
+        assert_eq!(scaffold.max_cost, Some(2.5));
         let toolset = choice.toolset().unwrap().toolset();
         assert_eq!(toolset.command_limit().unwrap().as_secs(), 5);
         let briefing = spar_envs::toolsets::Briefing {
@@ -265,6 +274,10 @@ mod tests {
         assert!(refused("agent:\n  wall_time_limit_seconds: 5\n").contains("wall_time"));
         assert!(refused("model:\n  action_regex: x(.*)y\n").contains("no parser reads"));
         assert!(refused("agent:\n  step_limit: 1.5\n").contains("whole number"));
+        assert!(refused("agent:\n  cost_limit: .nan\n").contains("finite"));
+        let cost = |text: &str| of_text(text).unwrap().scaffold.max_cost;
+        assert_eq!(cost("agent:\n  cost_limit: 0.\n"), None);
+        assert_eq!(cost("agent:\n  step_limit: 9\n"), Some(3.0));
         let of = |text: &str| of_text(text).unwrap().scaffold.parser;
         assert_eq!(
             of("model:\n  action_regex: <mswea_bash_command>(.*?)</mswea_bash_command>\n"),

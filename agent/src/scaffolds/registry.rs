@@ -118,6 +118,7 @@ const MINI: Scaffold = Scaffold {
     parser: "hermes",
     tools: ToolUse::Native,
     max_turns: Some(250),
+    max_cost: Some(3.0),
     ..Scaffold::PLAIN
 };
 
@@ -129,6 +130,7 @@ const MINI_BACKTICKS: Scaffold = Scaffold {
     max_format_errors: Some(3),
     parser: "mini_backticks",
     max_turns: Some(250),
+    max_cost: Some(3.0),
     ..Scaffold::PLAIN
 };
 
@@ -148,6 +150,7 @@ const MINI_V1: Scaffold = Scaffold {
     toolset: Some(r#"{"kind":"mini","form":"v1"}"#),
     parser: "mini_v1",
     max_turns: Some(250),
+    max_cost: Some(3.0),
     ..Scaffold::PLAIN
 };
 
@@ -280,6 +283,6 @@ mod tests {
         assert_eq!(detail("instance"), serde_json::Value::Null);
         assert_eq!((detail("parser"), detail("version")), ("react".into(), 1.into()));
         // One for each field.
-        assert_eq!(react.details.len(), 17);
+        assert_eq!(react.details.len(), 18);
     }
 }

@@ -9,7 +9,7 @@ use crate::ParserChoice;
 ///
 /// Texts are templates in Jinja's syntax. What they leave out is as it is without a scaffold: the task's instruction as
 /// the system's message, and observations as the environment gives them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scaffold {
     /// Grows with every change after which a policy is shown something else.
     pub version: u32,
@@ -52,6 +52,9 @@ pub struct Scaffold {
     pub max_turns: Option<u32>,
     /// Tokens that are sampled in an episode, unless its settings say how many; absent: without a limit.
     pub max_sampled_tokens: Option<usize>,
+    /// What requests to models may cost in an episode, in the currency of their prices, unless its settings say; absent:
+    /// without a limit.
+    pub max_cost: Option<f64>,
     /// The string that ends an answer that calls tools, such as `</code>`. It stays in the text, `observation` is written
     /// behind it into the same message, and the policy goes on from there: the conversation is laid out no further, and
     /// what was written carries no weight in training. Where the policy shows no tokens, or no action could be read,
@@ -89,6 +92,7 @@ impl Scaffold {
         max_observation_chars: None,
         max_turns: None,
         max_sampled_tokens: None,
+        max_cost: None,
         in_turn: None,
     };
 
@@ -111,6 +115,7 @@ impl Scaffold {
             max_observation_chars,
             max_turns,
             max_sampled_tokens,
+            max_cost,
             in_turn,
         } = *self;
         let tools = match tools {
@@ -135,6 +140,7 @@ impl Scaffold {
             DescribedDetail::new("max_observation_chars", max_observation_chars),
             DescribedDetail::new("max_turns", max_turns),
             DescribedDetail::new("max_sampled_tokens", max_sampled_tokens),
+            DescribedDetail::new("max_cost", max_cost),
             DescribedDetail::new("in_turn", in_turn),
         ]
     }
@@ -175,6 +181,9 @@ impl Scaffold {
         }
         if self.max_sampled_tokens == Some(0) {
             problems.push("max_sampled_tokens is 0, must be at least 1 or absent".to_owned());
+        }
+        if self.max_cost.is_some_and(|most| !(most.is_finite() && most > 0.0)) {
+            problems.push("max_cost must be above 0 or absent".to_owned());
         }
         if self.in_turn.is_some() {
             if self.in_turn == Some("") {

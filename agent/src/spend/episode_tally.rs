@@ -25,8 +25,14 @@ impl EpisodeTally {
         (spend.requests > 0).then_some(spend)
     }
 
+    /// What the requests of the episode whose task this is have cost so far, as far as that is known.
+    pub(crate) fn cost() -> f64 {
+        let cost = |tally: &Self| tally.0.lock().unwrap_or_else(PoisonError::into_inner).cost;
+        TALLY.try_with(cost).unwrap_or_default()
+    }
+
     /// Counts a request of the episode whose task this is; where it is none, nobody does.
-    pub(super) fn count(spend: Spend) {
+    pub(crate) fn count(spend: Spend) {
         let _ = TALLY.try_with(|tally| {
             *tally.0.lock().unwrap_or_else(PoisonError::into_inner) += spend;
         });
@@ -73,16 +79,18 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_sent_by_an_episode_is_its_own() {
-        let request = Spend { requests: 1, input_tokens: 3, ..Spend::default() };
+        let request = Spend { requests: 1, input_tokens: 3, cost: 0.5, ..Spend::default() };
         EpisodeTally::count(request);
         let (one, other) = (EpisodeTally::default(), EpisodeTally::default());
         one.counting(async {
             EpisodeTally::count(request);
             tokio::task::yield_now().await;
             EpisodeTally::count(request);
+            assert_eq!(EpisodeTally::cost(), 1.0);
         })
         .await;
-        other.counting(async {}).await;
+        other.counting(async { assert_eq!(EpisodeTally::cost(), 0.0) }).await;
+        assert_eq!(EpisodeTally::cost(), 0.0);
         assert_eq!(one.spend().map(|spend| (spend.requests, spend.input_tokens)), Some((2, 6)));
         assert_eq!(other.spend(), None);
         assert_eq!(add(one.spend(), Some(request)).unwrap().requests, 3);
