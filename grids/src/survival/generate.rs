@@ -27,7 +27,7 @@ impl World {
         }
     }
 
-    fn from_player(&self, x: usize, y: usize) -> f64 {
+    fn distance_to_player(&self, x: usize, y: usize) -> f64 {
         let (columns, rows) =
             (x.abs_diff(self.player.at.0.into()), y.abs_diff(self.player.at.1.into()));
         ((columns * columns + rows * rows) as f64).sqrt()
@@ -37,7 +37,7 @@ impl World {
     fn ground(&mut self, noise: &Terrain, x: usize, y: usize) -> (Material, bool) {
         let (column, row) = (x as f64, y as f64);
         let at = |z: f64, size: f64| noise.at(column, row, z, size);
-        let start = 4.0 - self.from_player(x, y) + 2.0 * at(8.0, 3.0);
+        let start = 4.0 - self.distance_to_player(x, y) + 2.0 * at(8.0, 3.0);
         let start = 1.0 / (1.0 + (-start).exp());
         let water = at(3.0, 15.0) + 0.15 * at(3.0, 5.0) + 0.1 - 2.0 * start;
         let mountain = (at(0.0, 15.0) + 0.3 * at(0.0, 5.0)) / 1.3 - (4.0 * start + 0.3 * water);
@@ -77,7 +77,7 @@ impl World {
 
     /// Puts a creature into a cell, or none.
     fn settle(&mut self, at: (u8, u8), is_tunnel: bool) {
-        let distance = self.from_player(at.0.into(), at.1.into());
+        let distance = self.distance_to_player(at.0.into(), at.1.into());
         let material = self.material(at);
         if !material.is_walkable() {
             return;
