@@ -189,9 +189,9 @@ pub(super) fn heaviest_matching(graph: &Graph) -> (u32, Vec<(usize, usize)>) {
         }
         best[left] = found;
     }
-    let (mut left, mut edges) = ((1 << count) - 1, Vec::new());
+    let (mut left, mut edges) = ((1_usize << count) - 1, Vec::new());
     while left != 0 {
-        let first = 1 << (left as usize).trailing_zeros();
+        let first = 1 << left.trailing_zeros();
         left &= match best[left].1 {
             Some((one, other)) => {
                 edges.push((one, other));

@@ -65,7 +65,7 @@ pub(super) fn is_bipartite(draw: &mut Draw<'_>) -> Made {
 
 pub(super) fn is_eulerian(draw: &mut Draw<'_>) -> Made {
     let is_so = |graph: &Graph| {
-        graph.is_connected() && graph.nodes().all(|node| graph.degree(node) % 2 == 0)
+        graph.is_connected() && graph.nodes().all(|node| graph.degree(node).is_multiple_of(2))
     };
     // A circle through all nodes, and a second one through some, edges in both taken away.
     let circles = |draw: &mut Draw<'_>| {
