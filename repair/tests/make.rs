@@ -288,16 +288,21 @@ async fn stages_are_solved_one_after_the_other_with_pytest() {
         let repository = results.join("repository.git");
         let branch = ["clone", "-q", "-b", &instance.id, repository.to_str().unwrap(), "work"];
         git(folder.path(), &branch, "");
+        let graded = |own: &Instance| {
+            // What a run of the tests before has left.
+            git(&work, &["clean", "-q", "-f", "-d"], "");
+            grade(own, &work, &python.program)
+        };
         for stage in &instance.stages {
             let own = stage.within(instance);
-            assert_ne!(grade(&own, &work, &python.program), Resolution::Full, "{}", instance.id);
+            assert_ne!(graded(&own), Resolution::Full, "{}", instance.id);
             let Some(Gold::Patch(patch)) = &stage.gold else { panic!("{stage:?}") };
             git(&work, &["checkout", "-q", "-f", "."], "");
             git(&work, &["apply", "-"], patch);
             // What the script of the tests puts back is what was committed.
             let author = ["-c", "user.name=a", "-c", "user.email=a@b"];
             git(&work, &[&author[..], &["commit", "-qam", "mended"]].concat(), "");
-            assert_eq!(grade(&own, &work, &python.program), Resolution::Full, "{}", instance.id);
+            assert_eq!(graded(&own), Resolution::Full, "{}", instance.id);
         }
     }
 }
