@@ -1,8 +1,9 @@
 //! Situations whose texts are nearly the same, as numbers.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 
-use spar_swe::similarity::SequenceMatcher;
+use spar_swe::similarity::{IndexedSequence, SequenceMatcher};
 
 use super::interner::Interner;
 
@@ -16,6 +17,8 @@ struct Measured {
     coarse: [u16; BUCKETS],
     /// How often each character comes, by the characters' numbers.
     counts: Vec<(u32, u32)>,
+    /// Where its characters stand, once another text is compared with it in full.
+    indexed: OnceCell<IndexedSequence<char>>,
 }
 
 impl Measured {
@@ -33,7 +36,7 @@ impl Measured {
                 _ => counts.push((id, 1)),
             }
         }
-        Self { chars, coarse, counts }
+        Self { chars, coarse, counts, indexed: OnceCell::new() }
     }
 
     /// Twice so many matching characters over the characters of both.
@@ -60,10 +63,14 @@ impl Measured {
         self.ratio_of(other, in_both(&self.counts, &other.counts)) >= threshold
     }
 
-    /// How alike the two are: Python's `SequenceMatcher(None, self, other).ratio()`.
+    fn indexed(&self) -> &IndexedSequence<char> {
+        self.indexed.get_or_init(|| IndexedSequence::new(self.chars.clone(), true))
+    }
+
+    /// Whether the two are as alike as that by Python's `SequenceMatcher(None, self, other).ratio()`.
     fn reaches(&self, other: &Self, threshold: f64) -> bool {
         // Texts that take longer than that to compare are not alike in any way that matters.
-        SequenceMatcher::new(&self.chars, &other.chars, true)
+        SequenceMatcher::new(&self.chars, other.indexed())
             .ratio()
             .is_ok_and(|ratio| ratio >= threshold)
     }
@@ -144,8 +151,7 @@ mod tests {
                 texts.iter().map(|text| Measured::of(text, &mut alphabet)).collect();
             for (row, ratios) in ratios.iter().enumerate() {
                 for (column, ratio) in floats(ratios).into_iter().enumerate() {
-                    let mut matcher =
-                        SequenceMatcher::new(&all[row].chars, &all[column].chars, true);
+                    let mut matcher = SequenceMatcher::new(&all[row].chars, all[column].indexed());
                     assert!((matcher.ratio().unwrap() - ratio).abs() < 1e-12);
                     assert!(all[row].may_reach(&all[column], ratio), "a bound is never below");
                 }
@@ -165,7 +171,8 @@ mod tests {
                 .map(|text| {
                     let chars: Vec<char> = text.chars().collect();
                     let is_near = |first: &Vec<char>| {
-                        SequenceMatcher::new(&chars, first, true).ratio().unwrap() >= threshold
+                        let first = IndexedSequence::new(first.clone(), true);
+                        SequenceMatcher::new(&chars, &first).ratio().unwrap() >= threshold
                     };
                     let found = firsts.iter().position(is_near).unwrap_or(firsts.len());
                     if found == firsts.len() {

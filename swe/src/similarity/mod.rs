@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 pub use patch_files::changes_of_patch;
 pub use reversed::reversed_patch;
 pub use search_replace::{FormatError, apply_edits, parse_edits, split_output};
-pub use sequence_matcher::{MAX_STEPS, SequenceMatcher};
+pub use sequence_matcher::{IndexedSequence, MAX_STEPS, SequenceMatcher};
 pub use unified_diff::unified_diff;
 
 /// Contents by path.
@@ -174,8 +174,9 @@ pub fn text_ratio(a: &str, b: &str) -> Result<f64, SimilarityError> {
     if a == b {
         return Ok(1.0);
     }
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    SequenceMatcher::new(&a, &b, false).ratio()
+    let a: Vec<char> = a.chars().collect();
+    let b = IndexedSequence::new(b.chars().collect(), false);
+    SequenceMatcher::new(&a, &b).ratio()
 }
 
 fn check_size(text: &str) -> Result<(), SimilarityError> {

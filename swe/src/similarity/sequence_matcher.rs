@@ -1,5 +1,6 @@
 use std::collections::HashMap;
 use std::hash::Hash;
+use std::ops::Range;
 
 use super::SimilarityError;
 
@@ -15,14 +16,46 @@ pub(super) struct Match {
     pub(super) size: usize,
 }
 
+/// A sequence with where its elements stand, which all that it is compared with can share: the second one of Python's
+/// `difflib.SequenceMatcher`.
+#[derive(Debug)]
+pub struct IndexedSequence<T> {
+    elements: Vec<T>,
+    /// Of every element: where its places are in the list below; none for those that are too frequent.
+    stretches: HashMap<T, Range<usize>>,
+    /// Places of equal elements beside each other, ascending.
+    places: Vec<usize>,
+}
+
+impl<T: Clone + Eq + Hash> IndexedSequence<T> {
+    /// Notes where elements stand; with `autojunk` those that make up more than a hundredth of a sequence of 200 or more do
+    /// not begin matches.
+    pub fn new(elements: Vec<T>, autojunk: bool) -> Self {
+        let mut lists: HashMap<&T, Vec<usize>> = HashMap::new();
+        for (place, element) in elements.iter().enumerate() {
+            lists.entry(element).or_default().push(place);
+        }
+        let most = match autojunk && elements.len() >= 200 {
+            true => elements.len() / 100 + 1,
+            false => usize::MAX,
+        };
+        let (mut stretches, mut places) = (HashMap::new(), Vec::new());
+        for (element, list) in lists.into_iter().filter(|(_, list)| list.len() <= most) {
+            let start = places.len();
+            places.extend(list);
+            stretches.insert(element.clone(), start..places.len());
+        }
+        Self { elements, stretches, places }
+    }
+}
+
 /// Python's `difflib.SequenceMatcher` without junk of the caller's (Ratcliff and Obershelp's method): the longest
 /// match, the earliest in `a` and then in `b` of equal ones, and again on both sides of it.
 pub struct SequenceMatcher<'s, T> {
     a: &'s [T],
     b: &'s [T],
     /// Where in `b` each element of `a` stands, ascending; empty for those that are too frequent.
-    places: Vec<Option<usize>>,
-    lists: Vec<Vec<usize>>,
+    places: Vec<&'s [usize]>,
     /// For every place in `b`: the row in which a match was seen to end there, and how long it was.
     ends: [Vec<(u64, usize)>; 2],
     row: u64,
@@ -30,25 +63,15 @@ pub struct SequenceMatcher<'s, T> {
 }
 
 impl<'s, T: Eq + Hash> SequenceMatcher<'s, T> {
-    /// Prepares to compare; with `autojunk` elements that make up more than a hundredth of a `b` of 200 or more do not begin
-    /// matches.
-    pub fn new(a: &'s [T], b: &'s [T], autojunk: bool) -> Self {
-        let mut numbers: HashMap<&T, usize> = HashMap::new();
-        let mut lists: Vec<Vec<usize>> = Vec::new();
-        for (place, element) in b.iter().enumerate() {
-            let number = *numbers.entry(element).or_insert_with(|| {
-                lists.push(Vec::new());
-                lists.len() - 1
-            });
-            lists[number].push(place);
-        }
-        if autojunk && b.len() >= 200 {
-            let most = b.len() / 100 + 1;
-            lists.iter_mut().filter(|list| list.len() > most).for_each(Vec::clear);
-        }
-        let places = a.iter().map(|element| numbers.get(element).copied()).collect();
-        let ends = [vec![(0, 0); b.len()], vec![(0, 0); b.len()]];
-        Self { a, b, places, lists, ends, row: 1, steps: 0 }
+    /// Prepares to compare.
+    pub fn new(a: &'s [T], b: &'s IndexedSequence<T>) -> Self {
+        let places_of = |element: &T| match b.stretches.get(element) {
+            Some(stretch) => &b.places[stretch.clone()],
+            None => &[],
+        };
+        let places = a.iter().map(places_of).collect();
+        let ends = [vec![(0, 0); b.elements.len()], vec![(0, 0); b.elements.len()]];
+        Self { a, b: &b.elements, places, ends, row: 1, steps: 0 }
     }
 
     /// Twice the elements that match over all elements, from 0 to 1; 1 for two empty sequences.
@@ -109,8 +132,7 @@ impl<'s, T: Eq + Hash> SequenceMatcher<'s, T> {
         for i in a_low..a_high {
             self.row += 1;
             self.steps += 1;
-            let Some(number) = self.places[i] else { continue };
-            let list = &self.lists[number];
+            let list = self.places[i];
             let list = &list[list.partition_point(|place| *place < b_low)..];
             let list = &list[..list.partition_point(|place| *place < b_high)];
             self.steps += list.len() as u64;
@@ -156,11 +178,13 @@ mod tests {
     #[test]
     fn the_longest_match_comes_first() {
         let (a, b): (Vec<char>, Vec<char>) = ("abxcd".chars().collect(), "abcd".chars().collect());
-        let mut matcher = SequenceMatcher::new(&a, &b, true);
+        let b = IndexedSequence::new(b, true);
+        let mut matcher = SequenceMatcher::new(&a, &b);
         let blocks: Vec<_> = matcher.matching_blocks().unwrap();
         let plain: Vec<_> = blocks.iter().map(|found| (found.i, found.j, found.size)).collect();
         assert_eq!(plain, [(0, 0, 2), (3, 2, 2), (5, 4, 0)]);
         assert_eq!(matcher.ratio().unwrap(), 8.0 / 9.0);
-        assert_eq!(SequenceMatcher::<char>::new(&[], &[], true).ratio(), Ok(1.0));
+        let nothing = IndexedSequence::new(Vec::<char>::new(), true);
+        assert_eq!(SequenceMatcher::new(&[], &nothing).ratio(), Ok(1.0));
     }
 }

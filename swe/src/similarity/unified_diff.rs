@@ -1,4 +1,4 @@
-use super::sequence_matcher::SequenceMatcher;
+use super::sequence_matcher::{IndexedSequence, SequenceMatcher};
 use super::{SimilarityError, check_size};
 use crate::python_text;
 
@@ -29,7 +29,8 @@ pub fn unified_diff(old: &str, new: &str) -> Result<String, SimilarityError> {
     }
     let mut stretches = Vec::new();
     let (mut i, mut j) = (0, 0);
-    for found in SequenceMatcher::new(&a, &b, true).matching_blocks()? {
+    let indexed = IndexedSequence::new(b.clone(), true);
+    for found in SequenceMatcher::new(&a, &indexed).matching_blocks()? {
         if i < found.i || j < found.j {
             stretches.push(Stretch { is_equal: false, a: (i, found.i), b: (j, found.j) });
         }
