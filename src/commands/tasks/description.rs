@@ -1,4 +1,6 @@
 use serde::{Deserialize, Serialize};
+use spar::core::Seed;
+use spar::envs::{Ors, Process, Resources, needs_browser, needs_sandbox, open_environment};
 use spar::swe::{Gold, Instance};
 use spar::tasks::{SweTask, Task};
 
@@ -28,8 +30,8 @@ pub(super) struct Description {
 }
 
 impl Description {
-    /// Of a task.
-    pub(super) fn of(task: &Task, split: &str, index: usize) -> Self {
+    /// Of a task that asks for this.
+    pub(super) fn of(task: &Task, asked: &str, split: &str, index: usize) -> Self {
         let swe = swe_task(task);
         let instance = swe.as_ref().map(|swe| &swe.instance);
         let expected = instance.and_then(|it| it.verification.as_ref()?.expected());
@@ -40,7 +42,7 @@ impl Description {
             environment: task.environment.clone(),
             repository: instance.and_then(|it| it.repo.clone()),
             language: instance.and_then(|it| it.language.clone()),
-            asked: first_line(&asked(task, instance)),
+            asked: first_line(asked),
             fail_to_pass: expected.map(|tests| tests.fail_to_pass.len()),
             pass_to_pass: expected.map(|tests| tests.pass_to_pass.len()),
             image: swe
@@ -57,15 +59,33 @@ pub(super) fn swe_task(task: &Task) -> Option<SweTask> {
     (task.environment == "swe").then(|| SweTask::deserialize(&task.parameters).ok())?
 }
 
-/// What a task asks for, in full.
-pub(super) fn asked(task: &Task, instance: Option<&Instance>) -> String {
+/// What a task asks for, in full: what its parameters say, or else what its episodes begin with, or else how it is played.
+pub(super) async fn asked(task: &Task, instance: Option<&Instance>) -> String {
     if let Some(instance) = instance {
         return instance.issue.problem.clone();
     }
     let own = ["question", "prompt", "instruction", "problem", "ticket"]
         .iter()
         .find_map(|name| task.parameters.get(name)?.as_str());
-    own.unwrap_or(&task.instruction).to_owned()
+    match own {
+        Some(own) => own.to_owned(),
+        None => first_words(task).await.unwrap_or_else(|| task.instruction.clone()),
+    }
+}
+
+/// What an episode of the task begins with; absent where that is nothing, or takes a sandbox, a browser or somebody else's
+/// program.
+async fn first_words(task: &Task) -> Option<String> {
+    let is_elsewhere = [Ors::NAME, Process::NAME].contains(&task.environment.as_str());
+    if is_elsewhere || needs_sandbox(task) || needs_browser(&task.environment) {
+        return None;
+    }
+    let resources = Resources::default().without_graders();
+    let mut environment = open_environment(task, &resources).ok()?;
+    let first = environment.reset(Seed::from_u64(0)).await.ok()?;
+    let parts = [first.instruction.as_deref().unwrap_or_default(), &first.text];
+    let said: Vec<&str> = parts.into_iter().filter(|part| !part.trim().is_empty()).collect();
+    (!said.is_empty()).then(|| said.join("\n"))
 }
 
 /// The first line that says something, shortened.

@@ -8,7 +8,7 @@ use spar::tasks::Suite;
 use super::super::sandbox::columns;
 use super::super::suites::open_suite;
 use super::super::{print, print_json};
-use super::description::Description;
+use super::description::{Description, asked, swe_task};
 use crate::cli::TasksListArguments;
 
 /// What is listed as JSON.
@@ -21,9 +21,9 @@ struct Listing {
 }
 
 /// Lists the tasks of a suite.
-pub(super) fn ls(arguments: &TasksListArguments) -> anyhow::Result<ExitCode> {
+pub(super) async fn ls(arguments: &TasksListArguments) -> anyhow::Result<ExitCode> {
     let suite = open_suite(&arguments.suite, arguments.data.as_deref())?;
-    let listing = listing(suite.as_ref(), &arguments.split, arguments.limit)?;
+    let listing = listing(suite.as_ref(), &arguments.split, arguments.limit).await?;
     match arguments.json {
         true => print_json(&listing)?,
         false => print(&text(&listing))?,
@@ -31,7 +31,7 @@ pub(super) fn ls(arguments: &TasksListArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn listing(suite: &dyn Suite, named: &[String], limit: usize) -> anyhow::Result<Listing> {
+async fn listing(suite: &dyn Suite, named: &[String], limit: usize) -> anyhow::Result<Listing> {
     let manifest = suite.manifest();
     let splits: Vec<String> = match named {
         [] => manifest.splits.iter().map(|(split, _)| split.clone()).collect(),
@@ -42,7 +42,9 @@ fn listing(suite: &dyn Suite, named: &[String], limit: usize) -> anyhow::Result<
     for split in splits {
         let len = suite.len(&split)?;
         for index in 0..len.min(limit) {
-            listing.tasks.push(Description::of(&suite.task(&split, index)?, &split, index));
+            let task = suite.task(&split, index)?;
+            let asked = asked(&task, swe_task(&task).as_ref().map(|swe| &swe.instance)).await;
+            listing.tasks.push(Description::of(&task, &asked, &split, index));
         }
         listing.splits.push((split, len));
     }

@@ -17,8 +17,8 @@ use crate::cli::{MakeCommand, TasksArguments, TasksCommand};
 /// Carries out a command about tasks.
 pub(super) async fn tasks(arguments: &TasksArguments) -> anyhow::Result<ExitCode> {
     match &arguments.command {
-        TasksCommand::Ls(arguments) => ls::ls(arguments),
-        TasksCommand::Show(arguments) => show::show(arguments),
+        TasksCommand::Ls(arguments) => ls::ls(arguments).await,
+        TasksCommand::Show(arguments) => show::show(arguments).await,
         TasksCommand::Impact(arguments) => impact::impact(arguments),
         TasksCommand::Import(arguments) => import::import(arguments),
         TasksCommand::Make { command: MakeCommand::Repair(arguments) } => {

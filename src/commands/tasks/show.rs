@@ -45,14 +45,14 @@ struct Patches {
 }
 
 /// Shows one task.
-pub(super) fn show(arguments: &TasksShowArguments) -> anyhow::Result<ExitCode> {
+pub(super) async fn show(arguments: &TasksShowArguments) -> anyhow::Result<ExitCode> {
     let suite = open_suite(&arguments.suite, arguments.data.as_deref())?;
     let (task, split, index) =
         find(suite.as_ref(), arguments.split.as_deref(), arguments.task.as_deref())?;
     let swe = swe_task(&task);
     let instance = swe.as_ref().map(|swe| &swe.instance);
-    let description = Description::of(&task, &split, index);
-    let problem = asked(&task, instance);
+    let problem = asked(&task, instance).await;
+    let description = Description::of(&task, &problem, &split, index);
     if arguments.json {
         let expected = instance.and_then(|it| it.verification.as_ref()?.expected());
         let tests = expected.map(|tests| Tests {
