@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use spar::agent::Cancellation;
-use spar::policy::{ModelConfig, checkpoint, hub};
+use spar::policy::hub::{self, ModelName};
+use spar::policy::{ModelConfig, checkpoint};
 use spar::recipe::Recipe;
 use spar::trainer::RunFolder;
 use spar::training::stages::{last_trainer, outline};
@@ -164,6 +165,12 @@ fn size(recipe: &Recipe) -> anyhow::Result<String> {
             let cached = || hub::cached(path.to_str().unwrap_or_default());
             let folder = if path.exists() { Some(path.clone()) } else { cached() };
             let Some(folder) = folder else {
+                let is_name = path.to_str().is_some_and(|text| text.parse::<ModelName>().is_ok());
+                ensure!(
+                    is_name,
+                    "find the model `{}` to start from: there is no such folder or file, and no model on the hub has such a name",
+                    path.display()
+                );
                 return Ok(format!("# `{}` is not here yet, nor in the cache\n", path.display()));
             };
             checkpoint::load_config(&folder)

@@ -53,6 +53,12 @@ impl Recipe {
     /// All that is wrong with the adapters.
     pub(super) fn adapter_problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
+        if self.needs_model && self.start_from.is_none() {
+            problems.push(
+                "the recipe goes on from a model, name one by `--start-from` or `start_from`"
+                    .to_owned(),
+            );
+        }
         let single = self.lora.iter().map(|lora| ("lora".to_owned(), lora));
         let named = |(name, learner): (&String, _)| (format!("learners.{name}.lora"), learner);
         let of_learners = self.learners.iter().map(|(name, learner)| named((name, &learner.lora)));

@@ -75,6 +75,10 @@ pub struct Recipe {
     /// A checkpoint folder, a GGUF file, or a model's name on the hub, to start from; its model and tokenizer take
     /// the place of those below. Default absent: from nothing.
     pub start_from: Option<PathBuf>,
+    /// Whether the recipe is refused without `start_from`, as one is whose tasks no model from nothing can begin with.
+    /// Default false; adapters need a model whatever this says.
+    #[serde(skip_serializing_if = "is_default")]
+    pub needs_model: bool,
     /// Where the decoder computes: `auto` (a GPU where there is one that works), `cpu` or `cuda`.
     /// Default `auto`.
     pub device: DeviceChoice,

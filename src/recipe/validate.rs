@@ -225,6 +225,8 @@ mod tests {
             Err(error) => error.to_string(),
         };
         assert!(told("[lora]\nrank = 4").contains("start_from"));
+        assert!(told("needs_model = true").contains("`--start-from`"));
+        assert_eq!(told("needs_model = true\nstart_from = 'm'"), "");
         assert!(told("start_from = 'm'\n[lora]\nrank = 0").contains("rank"));
         let bf16 = "start_from = 'm'\n[lora]\n[reinforce.trainer]\nweights = 'bf16'";
         assert!(told(bf16).contains("reinforce.trainer.weights: an adapter"));

@@ -6,7 +6,7 @@ use serde_json::Value;
 use spar::policy::Family;
 
 use crate::finetune::write_model;
-use crate::support::{succeed, workplace};
+use crate::support::{run, succeed, workplace};
 
 /// Short answers, few episodes, two updates of reinforcement learning at the most.
 const SHORT: &[&str] = &[
@@ -72,6 +72,15 @@ fn recipes_for_models_from_elsewhere_are_planned_as_they_ship() {
     for (recipe, part) in wanted {
         let planned = plan(recipe);
         assert!(planned.contains(part), "{recipe}\n{planned}");
+    }
+    for (model, part) in [
+        (None, "the recipe goes on from a model, name one by `--start-from`"),
+        (Some("no-such-folder"), "there is no such folder or file"),
+    ] {
+        let mut arguments = vec!["train", "tau2", "--dry-run"];
+        arguments.extend(model.into_iter().flat_map(|model| ["--start-from", model]));
+        let told = run(folder.path(), &arguments).err;
+        assert!(told.contains(part), "{told}");
     }
 }
 
