@@ -45,7 +45,7 @@ const SHOWN_LINES: usize = 40;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 struct R2eOptions {
-    /// The checkout of R2E-Gym, a folder of this machine.
+    /// The checkout of R2E-Gym, a folder of this machine. Default empty, which is refused: none ships.
     folder: PathBuf,
     /// The interpreter in the sandbox that runs its programs, which needs `chardet` for the editor. Default absent: the one
     /// that they name, or else `python3`.
@@ -66,9 +66,6 @@ impl Default for R2eOptions {
 impl NamedOptions for R2eOptions {
     fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
-        if self.folder.as_os_str().is_empty() {
-            problems.push("folder is empty, must be a checkout of R2E-Gym".to_owned());
-        }
         if self.python.as_ref().is_some_and(|it| !it.starts_with('/') || it.contains(['\n', '\0']))
         {
             problems.push("python must be an absolute path".to_owned());
@@ -95,7 +92,11 @@ struct Setting {
 
 impl R2e {
     fn new(options: R2eOptions) -> Result<Self, RowError> {
-        RowError::refuse("toolset", "r2e", options.problems())?;
+        let mut problems = options.problems();
+        if options.folder.as_os_str().is_empty() {
+            problems.push("folder is empty, must be a checkout of R2E-Gym".to_owned());
+        }
+        RowError::refuse("toolset", "r2e", problems)?;
         let checkout = Checkout::read(&options.folder).map_err(|problem| RowError::Options {
             what: "toolset",
             name: "r2e".to_owned(),
