@@ -41,6 +41,9 @@ while [ $# -gt 0 ]; do
     esac
 done
 [ -n "$out" ] || refuse "name the folder that the runs go to"
+for number in "$iterations" "$test_tasks" "$jobs"; do
+    [[ $number =~ ^[1-9][0-9]{0,8}$ ]] || refuse "\`$number\` is no number from 1"
+done
 spar="${SPAR:-$root/target/release/spar}"
 [ -x "$spar" ] || (cd "$root" && cargo build --release)
 # Before hours of training, not within them.
@@ -81,19 +84,17 @@ learn() {
     train "$method-$seed" "$root/recipes/methods/$method.toml" "$seed" "${common[@]}" --set warm_start.iterations=0 --set "start_from='$checkpoint'"
 }
 
-# So many jobs at a time; the first that fails is told at the end, the others go on.
-failed=0
+# So many jobs at a time. Where one fails the others go on, and this ends when they have.
+rm -f "$out/failed"
 in_turn() {
     while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do
-        wait -n || failed=1
+        wait -n || true
     done
-    "$@" &
+    { "$@" || touch "$out/failed"; } &
 }
 all_done() {
-    while [ -n "$(jobs -rp)" ]; do
-        wait -n || failed=1
-    done
-    [ "$failed" = 0 ] || exit 1
+    wait
+    [ ! -e "$out/failed" ] || exit 1
 }
 
 for seed in ${seeds//,/ }; do
