@@ -220,7 +220,7 @@ async fn attack(task: &Task, uses_tools: bool) -> Result<u64, EnvironmentError> 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Chromium"]
 async fn chromium_hostile_calls_and_words_are_answered_and_earn_nothing_at_pages() {
-    for (name, split) in [("site", "test"), ("miniwob", "test-oracle")] {
+    for (name, split) in [("site", "test"), ("web-shop", "test"), ("miniwob", "test-oracle")] {
         if name == "miniwob"
             && let Err(error) = crate::web::Pages::shared()
         {

@@ -113,7 +113,7 @@ pub use toolsets::ToolsetChoice;
 pub use validate::{
     FailureKind, ValidationFailure, ValidationReport, validate_side_by_side, validate_suite,
 };
-pub use web::{MiniWob, Site};
+pub use web::{MiniWob, Site, WebShop};
 
 pub use spar_games as games;
 

@@ -31,7 +31,7 @@ use crate::text_craft::TextCraft;
 use crate::text_world::TextWorld;
 use crate::tic_tac_toe::TicTacToe;
 use crate::tools::{ToolChoice, ToolUse};
-use crate::web::{MiniWob, Site};
+use crate::web::{MiniWob, Site, WebShop};
 use crate::{Environment, EnvironmentError, Graded, Resources, text_game, wrappers};
 
 /// What makes tasks of an environment interactive, and what is known of it before.
@@ -541,6 +541,20 @@ const OTHERS: &[EnvironmentRow] = &[
         },
     },
     Row {
+        name: "web-shop",
+        about: "The shop of `shop` as pages in a real browser: search, look, choose and buy.",
+        source: "pages and rewards after WebShop, arXiv 2207.01206",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedEnvironment {
+            suite: Some("web-shop"),
+            needs_sandbox: false,
+            actions: Actions::Both,
+            open: |task, resources| Ok(Box::new(WebShop::open(task, resources)?)),
+            stratum: |_| None,
+        },
+    },
+    Row {
         name: "terminal",
         about: "Work at a shell in a sandbox, judged by a script when it is done.",
         source: "own, after Terminal-Bench",
@@ -591,12 +605,13 @@ pub fn environment_registry() -> &'static Table<NamedEnvironment> {
     &TABLE
 }
 
-/// Whether the episodes of a task need sandboxes: because of its environment, or of the tools that it names; `false` where there
-/// is no such environment.
+/// Whether the episodes of a task need sandboxes: because of its environment, of the tools that it names, or of the application that
+/// its pages are of; `false` where there is no such environment.
 pub fn needs_sandbox(task: &Task) -> bool {
     let mut rows = environment_registry().iter();
     rows.any(|entry| entry.name == task.environment && entry.needs_sandbox)
         || ToolUse::sandboxed(task).next().is_some()
+        || Site::is_served(task)
 }
 
 /// Whether tasks of an environment can be worked on with the tools of a published scaffold.
@@ -606,7 +621,7 @@ pub fn takes_toolsets(environment: &str) -> bool {
 
 /// Whether episodes of an environment need a browser, which machines may not have.
 pub fn needs_browser(environment: &str) -> bool {
-    [MiniWob::NAME, Site::NAME].contains(&environment)
+    [MiniWob::NAME, Site::NAME, WebShop::NAME].contains(&environment)
 }
 
 /// The backend of the sandboxes of a task's episodes, where nobody names one; absent where they need none.

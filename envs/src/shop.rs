@@ -74,45 +74,12 @@ impl Shop {
     ///
     /// [`EnvironmentError::Parameters`] when the task's parameters are not understood, or its files cannot be read.
     pub fn open(task: &Task) -> Result<Self, EnvironmentError> {
-        let refuse = |detail: String| EnvironmentError::Parameters {
-            task: task.id.clone(),
-            environment: NAME,
-            detail,
-        };
-        let given =
-            Parameters::deserialize(&task.parameters).map_err(|error| refuse(error.to_string()))?;
-        let (catalogue, goal) = match (&given.folder, given.seed, given.goal) {
-            (None, Some(seed), None) => {
-                if given.goals.is_some() {
-                    return Err(refuse("`goals` is for a `folder`".to_owned()));
-                }
-                let catalogue = Catalogue::generated(given.catalogue, given.products)
-                    .map_err(|error| refuse(error.to_string()))?;
-                let seed = Seed::from_u64(seed).derive(NAME, "goal");
-                let goal = catalogue.draw_goal(seed, given.part).map(Arc::new);
-                let goal = goal.ok_or_else(|| refuse("the catalogue has no drawn goals".into()))?;
-                (catalogue, goal)
-            }
-            (Some(folder), None, Some(goal)) => {
-                let catalogue = Catalogue::load(folder, given.goals)
-                    .map_err(|error| refuse(crate::validate::chain(&error)))?;
-                let goals = catalogue.goals().unwrap_or_default();
-                let all = goals.len();
-                let goal = goals.get(goal).map(Arc::clone);
-                let goal = goal.ok_or_else(|| {
-                    refuse(format!("`goal` is not below {all}, the number of goals"))
-                })?;
-                (catalogue, goal)
-            }
-            _ => {
-                let detail = "either `seed`, or `folder` and `goal`, are needed, and not both";
-                return Err(refuse(detail.to_owned()));
-            }
-        };
+        let (catalogue, goal, showing) = beginning(&task.parameters).map_err(|detail| {
+            EnvironmentError::Parameters { task: task.id.clone(), environment: NAME, detail }
+        })?;
         let asked = goal.instruction.split(", and price lower than ").next().unwrap_or_default();
         let asked = asked.replace(['[', ']', '\n', '\r'], " ");
         let search = (!asked.trim().is_empty()).then(|| format!("search[{asked}]").into());
-        let showing = Showing { text: given.text, attributes: given.attributes };
         let instruction = goal.instruction.as_str().into();
         let shared = Shared { catalogue, goal, showing, instruction, search };
         Ok(Self { shared: Arc::new(shared), session: None })
@@ -145,6 +112,41 @@ impl Shop {
             ..Observation::default()
         }
     }
+}
+
+/// The goods, the goal and the form of pages that parameters of a task tell of, or what is wrong with them.
+pub(crate) fn beginning(
+    parameters: &serde_json::Value,
+) -> Result<(Arc<Catalogue>, Arc<Goal>, Showing), String> {
+    let given = Parameters::deserialize(parameters).map_err(|error| error.to_string())?;
+    let (catalogue, goal) = match (&given.folder, given.seed, given.goal) {
+        (None, Some(seed), None) => {
+            if given.goals.is_some() {
+                return Err("`goals` is for a `folder`".to_owned());
+            }
+            let catalogue = Catalogue::generated(given.catalogue, given.products)
+                .map_err(|error| error.to_string())?;
+            let seed = Seed::from_u64(seed).derive(NAME, "goal");
+            let goal = catalogue.draw_goal(seed, given.part).map(Arc::new);
+            let goal = goal.ok_or_else(|| "the catalogue has no drawn goals".to_owned())?;
+            (catalogue, goal)
+        }
+        (Some(folder), None, Some(goal)) => {
+            let catalogue = Catalogue::load(folder, given.goals)
+                .map_err(|error| crate::validate::chain(&error))?;
+            let goals = catalogue.goals().unwrap_or_default();
+            let all = goals.len();
+            let goal = goals.get(goal).map(Arc::clone);
+            let goal =
+                goal.ok_or_else(|| format!("`goal` is not below {all}, the number of goals"))?;
+            (catalogue, goal)
+        }
+        _ => {
+            let detail = "either `seed`, or `folder` and `goal`, are needed, and not both";
+            return Err(detail.to_owned());
+        }
+    };
+    Ok((catalogue, goal, Showing { text: given.text, attributes: given.attributes }))
 }
 
 #[async_trait]

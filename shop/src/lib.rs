@@ -39,6 +39,7 @@ mod files;
 mod fuzzy;
 mod generated;
 mod goal;
+mod html;
 mod index;
 mod nouns;
 mod page;

@@ -33,9 +33,10 @@ pub enum SubPage {
 }
 
 impl SubPage {
-    const ALL: [Self; 4] = [Self::Description, Self::Features, Self::Reviews, Self::Attributes];
+    pub(crate) const ALL: [Self; 4] =
+        [Self::Description, Self::Features, Self::Reviews, Self::Attributes];
 
-    fn title(self) -> &'static str {
+    pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Description => "Description",
             Self::Features => "Features",
@@ -137,6 +138,10 @@ impl Session {
 
     pub(crate) fn catalogue(&self) -> &Catalogue {
         &self.catalogue
+    }
+
+    pub(crate) fn shows_attributes(&self) -> bool {
+        self.showing.attributes
     }
 
     pub(crate) fn words(&self) -> &str {

@@ -32,6 +32,8 @@ struct Category {
     path: PathBuf,
     /// One entry on each.
     lines: Vec<String>,
+    /// Where the entry of an id stands among them.
+    places: HashMap<String, usize>,
     /// Answers by the id of their entry.
     answers: HashMap<String, Value>,
 }
@@ -56,6 +58,7 @@ impl BfclSuite {
             hasher.update(text.as_bytes());
             let lines: Vec<String> =
                 text.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect();
+            let places = places(&path, &lines)?;
             let answer_path =
                 folder.join("possible_answer").join(format!("{PREFIX}{category}.json"));
             let mut answers = HashMap::new();
@@ -73,7 +76,7 @@ impl BfclSuite {
                 let what = "the possible answers of every category but those of relevance";
                 return Err(SuiteError::EmptyData { path: answer_path, what });
             }
-            splits.insert(category, Category { path, lines, answers });
+            splits.insert(category, Category { path, lines, places, answers });
         }
         if splits.is_empty() {
             let what = "a `BFCL_v4_<category>.json`";
@@ -152,7 +155,7 @@ impl Suite for BfclSuite {
         let turns = entry["question"].as_array().map_or(1, Vec::len);
         let max_turns = if is_multi_turn { turns as u32 * 22 } else { 1 };
         Ok(Task {
-            id: format!("bfcl-v4/{split}/{index}"),
+            id: format!("bfcl-v4/{split}/{id}"),
             environment: "bfcl".to_owned(),
             parameters,
             instruction: INSTRUCTION.to_owned(),
@@ -162,12 +165,41 @@ impl Suite for BfclSuite {
         })
     }
 
+    fn task_by_id(&self, id: &str) -> Result<Task, SuiteError> {
+        let place = id.strip_prefix("bfcl-v4/").and_then(|rest| {
+            let (split, key) = rest.split_once('/')?;
+            Some((split, *self.splits.get(split)?.places.get(key)?))
+        });
+        let unknown =
+            || SuiteError::UnknownTask { suite: self.manifest.name.clone(), id: id.to_owned() };
+        let (split, index) = place.ok_or_else(unknown)?;
+        self.task(split, index)
+    }
+
     fn stratum(&self, split: &str, index: usize) -> Option<String> {
         let entry: Value = serde_json::from_str(&self.splits[split].lines[index]).ok()?;
         let classes = entry["involved_classes"].as_array()?;
         let names: Vec<&str> = classes.iter().filter_map(Value::as_str).collect();
         Some(names.join("+"))
     }
+}
+
+/// Where the entry of every id stands.
+fn places(path: &Path, lines: &[String]) -> Result<HashMap<String, usize>, SuiteError> {
+    let mut places = HashMap::with_capacity(lines.len());
+    for (at, line) in lines.iter().enumerate() {
+        let refuse = |detail: String| SuiteError::Task {
+            path: path.to_owned(),
+            place: format!("line {}", at + 1),
+            detail,
+        };
+        let entry = parse(path, at, line)?;
+        let id = entry["id"].as_str().ok_or_else(|| refuse("`id` must be a text".to_owned()))?;
+        if let Some(other) = places.insert(id.to_owned(), at) {
+            return Err(refuse(format!("line {} has the id `{id}` as well", other + 1)));
+        }
+    }
+    Ok(places)
 }
 
 /// The files of the categories that are played.
@@ -223,7 +255,17 @@ mod tests {
         assert_eq!(task.parameters["ground_truth"], json!([["logout()"]]));
         assert_eq!(task.max_turns, 22);
         assert_eq!(suite.stratum("multi_turn_base", 0).as_deref(), Some("TicketAPI"));
-        assert_eq!(suite.task_by_id("bfcl-v4/multi_turn_base/0").unwrap(), task);
+        assert_eq!(suite.task_by_id("bfcl-v4/multi_turn_base/multi_turn_base_0").unwrap(), task);
+        assert_eq!(task.id, "bfcl-v4/multi_turn_base/multi_turn_base_0");
+        for unknown in ["bfcl-v4/multi_turn_base/0", "bfcl-v4/multi_turn_base_0", "bfcl-v4/a/0"] {
+            let told = suite.task_by_id(unknown);
+            assert!(matches!(told, Err(SuiteError::UnknownTask { .. })), "{unknown}");
+        }
+        let entries = folder.join("BFCL_v4_multi_turn_base.json");
+        std::fs::write(&entries, format!("{entry}\n{entry}\n")).unwrap();
+        let told = BfclSuite::open(&folder).unwrap_err().to_string();
+        assert!(told.contains("line 2") && told.contains("as well"), "{told}");
+        std::fs::write(&entries, format!("{entry}\n")).unwrap();
         std::fs::remove_file(path).unwrap();
         assert!(BfclSuite::open(&folder).is_err(), "answers have to be there");
         std::fs::remove_dir_all(folder).unwrap();

@@ -446,6 +446,17 @@ const ROWS: &[SuiteRow] = &[
         },
     },
     Row {
+        name: "web-shop",
+        about: "The tasks of `shop`, on pages in a real browser. Needs Chromium.",
+        source: "own, after WebShop, arXiv 2207.01206",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedSuite {
+            needs_data: false,
+            open: |_| shipped("web-shop", include_str!("../suites/web-shop/suite.toml")),
+        },
+    },
+    Row {
         name: "alfworld",
         about: "ALFWorld's household games, from the user's own download. Needs --data.",
         source: "ALFWorld, arXiv 2010.03768, its alfworld-download",

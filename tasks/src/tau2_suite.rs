@@ -149,7 +149,7 @@ impl Suite for Tau2Suite {
             parameters["solo"] = true.into();
         }
         Ok(Task {
-            id: format!("tau2/{split}/{index}"),
+            id: format!("tau2/{split}/{}", task.id),
             environment: "tau2".to_owned(),
             parameters,
             instruction: INSTRUCTION.to_owned(),
@@ -157,6 +157,19 @@ impl Suite for Tau2Suite {
             tags: Vec::new(),
             graders,
         })
+    }
+
+    fn task_by_id(&self, id: &str) -> Result<Task, SuiteError> {
+        let place = id.strip_prefix("tau2/").and_then(|rest| {
+            let (name, key) = rest.split_once('/')?;
+            let split = self.splits.get(name)?;
+            let tasks = &self.domains[&split.domain].1;
+            Some((name, split.tasks.iter().position(|at| tasks[*at].id == key)?))
+        });
+        let unknown =
+            || SuiteError::UnknownTask { suite: self.manifest.name.clone(), id: id.to_owned() };
+        let (split, index) = place.ok_or_else(unknown)?;
+        self.task(split, index)
     }
 }
 
@@ -204,7 +217,9 @@ mod tests {
         assert_eq!(by_rules.parameters["nl_assertions"], "leave_out");
         assert!(by_rules.graders.is_empty());
         assert_eq!(suite.task("mock_base_solo", 0).unwrap().parameters["solo"], true);
-        assert_eq!(suite.task_by_id("tau2/mock_base/1").unwrap(), judged);
+        assert_eq!(suite.task_by_id("tau2/mock_base/a").unwrap(), judged);
+        let told = suite.task_by_id("tau2/mock_base/1");
+        assert!(matches!(told, Err(SuiteError::UnknownTask { .. })));
         std::fs::write(mock.join("tasks.json"), "[{}]").unwrap();
         let told = Tau2Suite::open(folder.path()).unwrap_err();
         assert!(

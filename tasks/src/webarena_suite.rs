@@ -16,16 +16,21 @@ const MAX_TURNS: u32 = 30;
 const HEAD: u64 = 1 << 16;
 /// The folder beside a file whose pages its tasks are on.
 const PAGES: &str = "www";
+/// The file beside it that tells of an application whose pages its tasks are on, and the application's folder where it names none.
+const SERVED: &str = "serve.toml";
+const APPLICATION: &str = "app";
 
 /// Tasks in WebArena's form (`test.raw.json`): a `.json` file with a list of them, or with one, as the split `test`.
 ///
 /// They are on the sites that ship (`http://forum.test`, `http://shop.test`, `http://map.test`), or, where a folder `www` lies beside the file, on
-/// its pages (`http://site.test`). What cannot be played or judged is told when the task is opened.
+/// its pages (`http://site.test`), or, where a `serve.toml` does, on those of the application that it tells of: `command`, `port`, `folder` (default `app`,
+/// beside it), and what else the environment `site` knows of `serve`. What cannot be played or judged is told when the task is opened.
 #[derive(Debug)]
 pub struct WebArenaSuite {
     manifest: SuiteManifest,
     tasks: Vec<Value>,
     pages: Option<PathBuf>,
+    served: Option<Value>,
 }
 
 impl WebArenaSuite {
@@ -63,13 +68,25 @@ impl WebArenaSuite {
         }
         let pages = path.with_file_name(PAGES);
         let pages = pages.is_dir().then(|| pages.canonicalize()).transpose().map_err(io)?;
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(text.as_bytes());
+        let served = served(&path.with_file_name(SERVED), &mut hasher)?;
+        if let (Some(pages), Some(_)) = (&pages, &served) {
+            let detail =
+                format!("`{}` and `{SERVED}` lie beside it, it takes one of them", pages.display());
+            return Err(SuiteError::Task {
+                path: path.to_owned(),
+                place: "the file".to_owned(),
+                detail,
+            });
+        }
         let manifest = SuiteManifest {
             name: "webarena".to_owned(),
             version: "1".to_owned(),
-            content_hash: blake3::hash(text.as_bytes()).to_hex().to_string(),
+            content_hash: hasher.finalize().to_hex().to_string(),
             splits: vec![("test".to_owned(), tasks.len())],
         };
-        Ok(Self { manifest, tasks, pages })
+        Ok(Self { manifest, tasks, pages, served })
     }
 }
 
@@ -87,6 +104,9 @@ impl Suite for WebArenaSuite {
         if let Some(pages) = &self.pages {
             parameters["folder"] = pages.to_string_lossy().into();
         }
+        if let Some(served) = &self.served {
+            parameters["serve"] = served.clone();
+        }
         Ok(Task {
             id: format!("webarena/{split}/{index}"),
             environment: "site".to_owned(),
@@ -97,6 +117,31 @@ impl Suite for WebArenaSuite {
             graders: Vec::new(),
         })
     }
+}
+
+/// What a `serve.toml` tells, with the whole path of its folder; absent where there is none.
+fn served(path: &Path, hasher: &mut blake3::Hasher) -> Result<Option<Value>, SuiteError> {
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(SuiteError::Io { path: path.to_owned(), source }),
+    };
+    hasher.update(text.as_bytes());
+    let refuse = |detail: String| SuiteError::Task {
+        path: path.to_owned(),
+        place: "the file".to_owned(),
+        detail,
+    };
+    let mut read: Value = toml::from_str(&text).map_err(|error| refuse(error.to_string()))?;
+    let folder = match read.get("folder") {
+        None => APPLICATION.to_owned(),
+        Some(Value::String(folder)) => folder.clone(),
+        Some(other) => return Err(refuse(format!("`folder` is {other}, must be a path"))),
+    };
+    let folder = path.with_file_name(folder);
+    let folder = folder.canonicalize().map_err(|source| SuiteError::Io { path: folder, source })?;
+    read["folder"] = folder.to_string_lossy().into();
+    Ok(Some(read))
 }
 
 #[cfg(test)]
@@ -118,6 +163,22 @@ mod tests {
         std::fs::create_dir(folder.path().join("www")).unwrap();
         let suite = WebArenaSuite::open(&path).unwrap();
         assert!(suite.task("test", 1).unwrap().parameters["folder"].is_string());
+        let before = suite.manifest().content_hash.clone();
+        std::fs::write(
+            folder.path().join("serve.toml"),
+            "command = 'python3 app.py'\nport = 8000\n",
+        )
+        .unwrap();
+        assert!(WebArenaSuite::open(&path).is_err(), "there is no folder `app`");
+        std::fs::create_dir(folder.path().join("app")).unwrap();
+        let told = WebArenaSuite::open(&path).unwrap_err().to_string();
+        assert!(told.contains("takes one of them"), "{told}");
+        std::fs::remove_dir(folder.path().join("www")).unwrap();
+        let suite = WebArenaSuite::open(&path).unwrap();
+        let parameters = suite.task("test", 1).unwrap().parameters;
+        assert_eq!(parameters["serve"]["port"], 8000);
+        assert!(parameters["serve"]["folder"].as_str().unwrap().ends_with("/app"));
+        assert_ne!(suite.manifest().content_hash, before);
         for wrong in ["[]", "[{\"intent\": \"\\\"start_url\\\"\"}]", "{", "7"] {
             std::fs::write(&path, wrong).unwrap();
             assert!(WebArenaSuite::open(&path).is_err(), "{wrong}");

@@ -51,7 +51,7 @@ pub use axtree::{AxOptions, flatten_axtree};
 pub use browser::{BrowserOptions, PROGRAM_VARIABLE, browser_version, find_browser};
 pub use browsers::{Browsers, LentWindow};
 pub use error::WebError;
-pub use server::{Nothing, Request, Response, Server};
+pub use server::{Nothing, Request, Response, Server, SlowAnswer};
 pub use tab::{Navigation, Tab};
 pub use view::{Element, ElementFacts, Looked, View, ViewOptions, look};
 pub use window::{Window, WindowSpec};

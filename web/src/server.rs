@@ -2,13 +2,24 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
+
+/// An answer that takes its time; none where the request is blocked after all.
+pub type SlowAnswer = Pin<Box<dyn Future<Output = Option<Response>> + Send>>;
 
 /// Answers the requests of pages. Nothing that a page asks for ever reaches a network or the machine's files: what a server
 /// does not answer is blocked.
 pub trait Server: Send + Sync + fmt::Debug {
     /// The answer to a request, or none, whereupon it is blocked. It is called on the browser's own task: it has to be quick.
     fn answer(&self, request: &Request) -> Option<Response>;
+
+    /// As [`Server::answer`], for servers that wait for somebody else; `None`, the default, of those that do not, which are
+    /// asked at once.
+    fn answer_slowly(&self, _: &Request) -> Option<SlowAnswer> {
+        None
+    }
 
     /// Whether a window may be sent to this address, which may be of any scheme.
     fn is_allowed(&self, url: &str) -> bool;
@@ -25,6 +36,8 @@ pub struct Request {
     pub body: String,
     /// The value of the header `Cookie`; empty where there is none.
     pub cookies: String,
+    /// The other headers, as the browser tells them.
+    pub headers: Vec<(String, String)>,
 }
 
 /// An answer to a page.
@@ -35,7 +48,7 @@ pub struct Response {
     /// The media type, with its encoding.
     pub content_type: Cow<'static, str>,
     /// Further headers.
-    pub headers: Vec<(&'static str, String)>,
+    pub headers: Vec<(Cow<'static, str>, String)>,
     /// What is sent.
     pub body: Arc<[u8]>,
 }
@@ -54,7 +67,7 @@ impl Response {
 
     /// The way to another page, which is then asked for with `GET`.
     pub fn redirect(to: impl Into<String>) -> Self {
-        Self { status: 303, headers: vec![("Location", to.into())], ..Self::html("") }
+        Self { status: 303, headers: vec![("Location".into(), to.into())], ..Self::html("") }
     }
 
     /// That there is nothing.

@@ -18,6 +18,8 @@ use crate::{Response, WebError};
 const MAX_BODY_BYTES: usize = 1 << 20;
 /// Dialogs of a tab that are answered; a page that opens more has its scripts ended.
 const MAX_DIALOGS: u32 = 200;
+/// Requests of a tab whose answers are waited for at one time; more are blocked.
+const MAX_AWAITED: usize = 256;
 /// Messages of dialogs that are kept.
 const KEPT_DIALOGS: usize = 8;
 
@@ -46,6 +48,8 @@ struct TabState {
     has_begun: bool,
     is_closed: bool,
     dialogs: u32,
+    /// Requests whose answers take time, and have not come.
+    awaited: usize,
     /// What the last dialogs said.
     dialog_texts: VecDeque<String>,
     /// What is being dragged, where a page has begun to drag by the browser's own means.
@@ -321,21 +325,48 @@ impl Tab {
         let id = text("/requestId");
         let url = text("/request/url");
         let body = text("/request/postData");
-        let cookies = ["/request/headers/Cookie", "/request/headers/cookie"];
+        let mut cookies = String::new();
+        let mut headers = Vec::new();
+        let told = params.pointer("/request/headers").and_then(Value::as_object);
+        for (name, value) in told.into_iter().flatten() {
+            let value = value.as_str().unwrap_or_default().to_owned();
+            match name.eq_ignore_ascii_case("cookie") {
+                true => cookies = value,
+                false => headers.push((name.clone(), value)),
+            }
+        }
         let server = Arc::clone(&self.0.server.lock().unwrap_or_else(PoisonError::into_inner));
-        let response = (body.len() <= MAX_BODY_BYTES)
-            .then(|| Request {
-                method: text("/request/method").to_owned(),
-                url: url.split('#').next().unwrap_or_default().to_owned(),
-                body: body.to_owned(),
-                cookies: cookies
-                    .into_iter()
-                    .map(text)
-                    .find(|it| !it.is_empty())
-                    .unwrap_or("")
-                    .to_owned(),
-            })
-            .and_then(|request| server.answer(&request));
+        let request = (body.len() <= MAX_BODY_BYTES).then(|| Request {
+            method: text("/request/method").to_owned(),
+            url: url.split('#').next().unwrap_or_default().to_owned(),
+            body: body.to_owned(),
+            cookies,
+            headers,
+        });
+        if let Some(slow) = request.as_ref().and_then(|request| server.answer_slowly(request)) {
+            if self.state().awaited >= MAX_AWAITED {
+                return self.reply(id, url, None);
+            }
+            self.state().awaited += 1;
+            let (tab, id, url) = (self.clone(), id.to_owned(), url.to_owned());
+            tokio::spawn(async move {
+                let response = slow.await;
+                // The answer is sent before it counts as given.
+                tab.reply(&id, &url, response);
+                tab.state().awaited -= 1;
+            });
+            return;
+        }
+        let response = request.and_then(|request| server.answer(&request));
+        self.reply(id, url, response);
+    }
+
+    /// Whether a request of a page waits for its answer.
+    pub fn is_awaiting(&self) -> bool {
+        self.state().awaited > 0
+    }
+
+    fn reply(&self, id: &str, url: &str, response: Option<Response>) {
         let Some(Response { status, content_type, headers, body }) = response else {
             if !url.ends_with("/favicon.ico") {
                 let mut state = self.state();

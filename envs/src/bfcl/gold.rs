@@ -46,9 +46,19 @@ pub(super) fn single_turn(
         let mut arguments = Map::new();
         for (parameter, values) in accepted.as_object()? {
             let first = values.as_array()?.first()?;
-            if first != "" {
-                arguments.insert(parameter.clone(), plain(first));
+            if first == "" {
+                continue;
             }
+            let value = match language {
+                Language::Python => plain(first),
+                Language::Java | Language::JavaScript => {
+                    let described =
+                        entry.function.iter().find(|function| function["name"] == **name)?;
+                    let details = &described["parameters"]["properties"][parameter];
+                    in_language(&plain(first), language, details).into()
+                }
+            };
+            arguments.insert(parameter.clone(), value);
         }
         calls.push((name.clone(), arguments));
     }
@@ -65,13 +75,88 @@ pub(super) fn single_turn(
             Language::Java | Language::JavaScript => {
                 let arguments: Option<Vec<String>> = arguments
                     .iter()
-                    .map(|(name, value)| Some(format!("{name}={}", value.as_str()?)))
+                    .map(|(name, value)| Some(format!("{name}={}", held_together(value.as_str()?))))
                     .collect();
                 Some(format!("{name}({})", arguments?.join(", ")))
             }
         })
         .collect();
     Some(Action::text(format!("[{}]", written?.join(", "))))
+}
+
+/// A value as Java or JavaScript writes one of its documented type, which is how the checker reads it.
+fn in_language(value: &Json, language: Language, details: &Json) -> String {
+    let documented = details["type"].as_str().unwrap_or_default();
+    let inner = details["items"]["type"].as_str().unwrap_or_default();
+    match (language, value) {
+        (_, Json::String(text)) => text.clone(),
+        (Language::Java, Json::Number(number)) => match documented {
+            "long" => format!("{number}L"),
+            "float" => format!("{number}f"),
+            _ => number.to_string(),
+        },
+        (Language::Java, Json::Array(items)) => {
+            // The checker leaves texts of an array as they are and takes the ends off those of a list.
+            let item = |item: &Json| match (documented, inner, item) {
+                ("Array", "char" | "String", _) | (_, "", Json::Number(_)) => {
+                    in_language(item, language, &Json::Null)
+                }
+                (_, _, Json::String(text)) => format!("\"{text}\""),
+                (_, inner, other) => in_language(other, language, &json!({"type": inner})),
+            };
+            let items: Vec<String> = items.iter().map(item).collect();
+            match documented {
+                "Array" => {
+                    let class = if inner.is_empty() { "Object" } else { inner };
+                    format!("new {class}[]{{{}}}", items.join(", "))
+                }
+                _ if items.is_empty() => "new ArrayList<>()".to_owned(),
+                _ => format!("new ArrayList<>(Arrays.asList({}))", items.join(", ")),
+            }
+        }
+        (Language::Java, Json::Object(entries)) => {
+            let put = |(key, value): (&String, &Json)| match value {
+                Json::String(text) => format!("put(\"{key}\", \"{text}\");"),
+                other => format!("put(\"{key}\", {});", in_language(other, language, &Json::Null)),
+            };
+            let puts: Vec<String> = entries.iter().map(put).collect();
+            format!("new HashMap<>() {{{{ {} }}}}", puts.join(" "))
+        }
+        (_, Json::Number(number)) if documented == "Bigint" => format!("{number}n"),
+        (_, Json::Array(items)) => {
+            let items: Vec<String> = items.iter().map(literal).collect();
+            format!("[{}]", items.join(", "))
+        }
+        (_, Json::Object(_)) => literal(value),
+        (_, other) => other.to_string(),
+    }
+}
+
+/// A value of a collection of JavaScript.
+fn literal(value: &Json) -> String {
+    match value {
+        Json::String(text) => format!("\"{text}\""),
+        Json::Array(items) => {
+            format!("[{}]", items.iter().map(literal).collect::<Vec<_>>().join(", "))
+        }
+        Json::Object(entries) => {
+            let entries: Vec<String> =
+                entries.iter().map(|(key, value)| format!("'{key}': {}", literal(value))).collect();
+            format!("{{{}}}", entries.join(", "))
+        }
+        other => other.to_string(),
+    }
+}
+
+/// A value in quotes where a call in words would break it at a comma or take its own quotes off.
+fn held_together(text: &str) -> String {
+    let is_plain = !text.contains(['"', '\'']) && !text.contains(',');
+    let is_code = ["new ", "[", "{"].iter().any(|start| text.starts_with(start));
+    if is_plain || is_code {
+        return text.to_owned();
+    }
+    let quote = if text.contains('"') { '\'' } else { '"' };
+    format!("{quote}{text}{quote}")
 }
 
 /// An accepted value: dictionaries of accepted values are read by their first ones.

@@ -165,6 +165,62 @@ async fn single_turns_are_judged_by_their_first_answer() {
 }
 
 #[tokio::test]
+async fn gold_values_are_written_in_the_words_of_their_language() {
+    let java = json!([
+        ["boolean", null, true],
+        ["integer", null, 7],
+        ["long", null, 150],
+        ["float", null, 0.5],
+        ["double", null, 0.25],
+        ["String", null, "CALL totalSales(?, 'a')"],
+        ["any", null, "mapArea"],
+        ["Array", "String", ["user:online", "user:away"]],
+        ["Array", "long", [1, 2]],
+        ["ArrayList", "String", ["GC pause", "stop"]],
+        ["ArrayList", "long", [101, 202]],
+        ["ArrayList", "integer", []],
+        ["HashMap", null, {"limit": [50], "schemaFilter": ["public"], "isOpen": [true]}],
+    ]);
+    let script = json!([
+        ["Boolean", null, false],
+        ["integer", null, 7],
+        ["Bigint", null, 12],
+        ["float", null, 30.5],
+        ["String", null, "one, two"],
+        ["array", "String", ["bookA", "bookB"]],
+        ["array", "float", [10.5, 15.5]],
+        ["dict", null, {"nm": ["BarChart"], "rows": [[1, 2]], "start": ["/home/user"]}],
+    ]);
+    for (category, values) in [("simple_java", java), ("simple_javascript", script)] {
+        let (mut properties, mut accepted) = (serde_json::Map::new(), serde_json::Map::new());
+        for (at, row) in values.as_array().unwrap().iter().enumerate() {
+            let mut details = json!({"type": row[0], "description": "A value."});
+            if !row[1].is_null() {
+                details["items"] = json!({"type": row[1]});
+            }
+            properties.insert(format!("p{at}"), details);
+            accepted.insert(format!("p{at}"), json!([row[2]]));
+        }
+        let required: Vec<&String> = properties.keys().collect();
+        let entry = json!({
+            "kind": "single_turn", "id": "s_0", "category": category,
+            "question": [[{"role": "user", "content": "Do it."}]],
+            "function": [{"name": "all.values", "description": "Takes all.", "parameters": {
+                "type": "dict", "required": required, "properties": properties,
+            }}],
+            "possible_answer": [{"all.values": accepted}],
+        });
+        for uses_tools in [false, true] {
+            let mut env = Bfcl::open(&task(entry.clone())).unwrap();
+            if uses_tools {
+                env.use_tools();
+            }
+            assert_eq!(played_by_oracle(&mut env).await, (1.0, true), "{category} {uses_tools}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn hostile_answers_end_in_text_or_the_turn() {
     let deep = (0..120).fold(json!(1), |inner, _| json!([inner]));
     let mut env = withheld();

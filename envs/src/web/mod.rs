@@ -1,9 +1,11 @@
-//! Environments in a real browser: MiniWoB++, and small sites with WebArena's judges. docs/web.md.
+//! Environments in a real browser: MiniWoB++, small sites with WebArena's judges, and the shop as pages. docs/web.md.
 //!
 //! Actions are calls in BrowserGym's words, `click('13')`, or calls of tools of the same names. Of what a browser or a tab does
 //! wrong the episode fails, and is played anew; what a page does with an action is an observation.
 
 mod miniwob;
+mod served;
+mod shop;
 mod site;
 #[cfg(test)]
 mod tests;
@@ -11,6 +13,7 @@ mod turn;
 mod windows;
 
 pub use miniwob::MiniWob;
+pub use shop::WebShop;
 pub use site::Site;
 pub use spar_web::miniwob::{ConformanceReport, Pages};
 pub use spar_web::{WebError, browser_version, find_browser};

@@ -15,14 +15,18 @@ use spar_web::{ActionSet, Server, WebError, find_browser};
 
 use super::Windows;
 use super::miniwob::{RESET, STEP};
+use super::served::{Application, Served};
 use super::turn::{Place, Seen, Turn, carry_out, in_words, of_player};
 use crate::environment::{NO_ORACLE_TAG, TimeRules, idle_tag};
+use crate::error::SandboxPhase;
+use crate::resources::Sandboxes;
 use crate::{Environment, EnvironmentError, Resources};
 
 /// Something to do or to find out on small sites: a forum, the administration of a shop, and a map with routes.
 ///
 /// Parameters: `seed`, of the sites and of the task on them; or `task`, one in WebArena's form, on the sites of the seed `world` (default 0), or on the pages
-/// of a `folder`, which are `http://site.test/`. Of both: `actions`, BrowserGym's sets (default `webarena`), `viewport`, width and height in pixels
+/// of a `folder`, which are `http://site.test/`, or on those of an application that is started in a sandbox, `serve`: `folder`, a copy of which is `/site`
+/// there, `command`, a line of sh, `port`, and where wanted `image`, `env`, `ready_secs` (default 30) and `limits`. Of both: `actions`, BrowserGym's sets (default `webarena`), `viewport`, width and height in pixels
 /// (default 1280 and 720), `screenshot`, a picture beside the accessibility tree (default false), `settle_ms`, how long a page goes on behind an action
 /// (default 600).
 ///
@@ -54,6 +58,8 @@ enum World {
     Seed(u64),
     /// Pages that do not change.
     Folder(Arc<Folder>),
+    /// An application, started anew for every episode.
+    Served(Box<Application>, Sandboxes),
 }
 
 #[derive(Debug)]
@@ -63,6 +69,8 @@ struct Play {
     answer: Option<String>,
     /// Whether the player by rules has pressed what it had to.
     has_pressed: bool,
+    /// The application, where there is one.
+    served: Option<Served>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -72,6 +80,7 @@ struct Parameters {
     task: Option<WebArenaTask>,
     world: Option<u64>,
     folder: Option<PathBuf>,
+    serve: Option<Application>,
     actions: Option<Vec<String>>,
     viewport: Option<(u32, u32)>,
     #[serde(default)]
@@ -105,43 +114,45 @@ impl Site {
             settle_ms: given.settle_ms.unwrap_or(usual.settle_ms),
             axtree: usual.axtree,
         };
-        let (width, height) = options.viewport;
-        if !(200..=4000).contains(&width) || !(200..=4000).contains(&height) {
-            let detail = format!("`viewport` is {width} by {height}, allowed are 200 to 4000");
-            return Err(refuse(detail));
-        }
-        if options.settle_ms > 60_000 {
-            let detail = format!("`settle_ms` is {}, must be at most 60000", options.settle_ms);
-            return Err(refuse(detail));
+        if let Some(problem) = problem(&options) {
+            return Err(refuse(problem));
         }
         let actions = ActionSet::new(&options.actions).map_err(refuse)?;
         let (of_task, problem, world) = match (given.seed, given.task) {
             (Some(seed), None) => {
-                if given.world.is_some() || given.folder.is_some() {
-                    return Err(refuse("`world` and `folder` are for a `task`".to_owned()));
+                if given.world.is_some() || given.folder.is_some() || given.serve.is_some() {
+                    let detail = "`world`, `folder` and `serve` are for a `task`".to_owned();
+                    return Err(refuse(detail));
                 }
                 let problem = Problem::new(seed);
                 (problem.task.clone(), Some(problem), World::Seed(seed))
             }
             (None, Some(of_task)) => {
                 of_task.check().map_err(refuse)?;
-                let world = match (&given.folder, given.world) {
-                    (Some(_), Some(_)) => {
-                        return Err(refuse("give either `world` or `folder`".to_owned()));
+                let world = match (&given.folder, given.world, given.serve) {
+                    (Some(folder), None, None) => World::Folder(Arc::new(Folder::open(folder)?)),
+                    (None, None, Some(application)) => {
+                        if let Some(problem) = application.problem() {
+                            return Err(refuse(problem));
+                        }
+                        let sandboxes = resources.sandboxes(Self::NAME)?.clone();
+                        World::Served(Box::new(application), sandboxes)
                     }
-                    (Some(folder), None) => World::Folder(Arc::new(Folder::open(folder)?)),
-                    (None, world) => World::Seed(world.unwrap_or(0)),
+                    (None, world, None) => World::Seed(world.unwrap_or(0)),
+                    _ => {
+                        let detail = "give one of `world`, `folder` and `serve`".to_owned();
+                        return Err(refuse(detail));
+                    }
                 };
                 (of_task, None, world)
             }
             _ => return Err(refuse("give either `seed` or `task`".to_owned())),
         };
-        let server = world.server();
-        let elsewhere = of_task.start_url.split(" |AND| ").find(|url| !server.is_allowed(url));
+        let elsewhere = of_task.start_url.split(" |AND| ").find(|url| !world.has(url));
         if let Some(url) = elsewhere {
             let there = match &world {
                 World::Seed(_) => "http://forum.test, http://shop.test and http://map.test",
-                World::Folder(_) => "http://site.test",
+                World::Folder(_) | World::Served(..) => "http://site.test",
             };
             return Err(refuse(format!("it begins at `{url}`, and its sites are {there}")));
         }
@@ -164,6 +175,11 @@ impl Site {
         }
     }
 
+    /// Whether its pages are those of an application that runs in a sandbox.
+    pub(crate) fn is_served(task: &Task) -> bool {
+        task.environment == Self::NAME && task.parameters.get("serve").is_some()
+    }
+
     fn end(&mut self) {
         if let Some(play) = self.play.take() {
             play.episode.leave();
@@ -171,16 +187,35 @@ impl Site {
     }
 }
 
+/// What of the options is out of range.
+pub(super) fn problem(options: &SiteOptions) -> Option<String> {
+    let (width, height) = options.viewport;
+    if !(200..=4000).contains(&width) || !(200..=4000).contains(&height) {
+        return Some(format!("`viewport` is {width} by {height}, allowed are 200 to 4000"));
+    }
+    let settle_ms = options.settle_ms;
+    (settle_ms > 60_000).then(|| format!("`settle_ms` is {settle_ms}, must be at most 60000"))
+}
+
 impl World {
-    fn server(&self) -> Arc<dyn Server> {
+    fn has(&self, url: &str) -> bool {
         match self {
-            Self::Seed(seed) => Arc::new(Sites::new(Problem::world(*seed))),
-            Self::Folder(folder) => Arc::clone(folder) as _,
+            Self::Seed(seed) => Sites::new(Problem::world(*seed)).is_allowed(url),
+            Self::Folder(folder) => folder.is_allowed(url),
+            Self::Served(..) => super::served::is_its(url),
         }
     }
 }
 
 impl Play {
+    /// Fails where the sandbox of the application has gone, whatever pages have shown since.
+    fn check(&self) -> Result<(), EnvironmentError> {
+        match self.served.as_ref().and_then(Served::failure) {
+            Some(source) => Err(EnvironmentError::Sandbox { phase: SandboxPhase::Step, source }),
+            None => Ok(()),
+        }
+    }
+
     fn seen(&self) -> Seen {
         Seen {
             text: self.shown.text.clone(),
@@ -247,12 +282,20 @@ impl Environment for Site {
     async fn reset(&mut self, _seed: Seed) -> Result<Observation, EnvironmentError> {
         self.end();
         let Setting { task, world, options, actions, .. } = &*self.setting;
+        let mut served = None;
+        let server: Arc<dyn Server> = match world {
+            World::Seed(seed) => Arc::new(Sites::new(Problem::world(*seed))),
+            World::Folder(folder) => Arc::clone(folder) as _,
+            World::Served(application, sandboxes) => {
+                Arc::new(served.insert(application.start(sandboxes).await?).clone())
+            }
+        };
         let (browsers, waiting) = self.windows.browsers();
-        let begun =
-            SiteEpisode::begin(browsers, world.server(), task.clone(), options.clone()).await;
+        let begun = SiteEpisode::begin(browsers, server, task.clone(), options.clone()).await;
         drop(waiting);
         let (episode, shown) = begun?;
-        let play = Play { episode, shown, answer: None, has_pressed: false };
+        let play = Play { episode, shown, answer: None, has_pressed: false, served };
+        play.check()?;
         let words = (!self.uses_tools).then_some(actions.as_str());
         let first = play.seen().first(&task.intent, words);
         self.play = Some(play);
@@ -270,6 +313,7 @@ impl Environment for Site {
             return Err(misused("after the end"));
         }
         let Turn { observation, is_valid } = carry_out(&mut play, action).await?;
+        play.check()?;
         // What the player by rules clicks on is the button of a form.
         let is_click = |action: &Action| action.key().starts_with("click");
         play.has_pressed |=
@@ -294,6 +338,7 @@ impl Environment for Site {
         let problem = self.setting.problem.as_ref();
         let is_plain = problem.is_none_or(|problem| problem.is_plain(&answer));
         let success = play.episode.judge(&answer).await? && is_plain;
+        play.check()?;
         // No step comes after it: the pages are not where they were.
         play.answer = Some(answer);
         self.play = Some(play);

@@ -1,12 +1,15 @@
 //! Tests of both environments, most of them with a real browser.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use spar_core::{Action, Boundary, Observation, Seed, Step};
+use spar_sandbox::pool::{PoolConfig, SandboxPool};
 use spar_tasks::{SuiteOptions, Task, open_suite};
 
 use super::{MiniWob, Pages, Site, WebError};
+use crate::resources::Sandboxes;
 use crate::{Environment, EnvironmentError, Resources, open_environment, test_task};
 
 /// Whether MiniWoB++'s pages are there; tells where they are not.
@@ -78,7 +81,12 @@ fn parameters_are_strict() {
         (json!({}), "either `seed` or `task`"),
         (json!({ "seed": 1, "task": task }), "either `seed` or `task`"),
         (json!({ "seed": 1, "world": 1 }), "are for a `task`"),
-        (json!({ "task": task, "world": 1, "folder": "." }), "either `world` or `folder`"),
+        (json!({ "task": task, "world": 1, "folder": "." }), "one of `world`, `folder`"),
+        (
+            json!({ "task": task, "serve": { "folder": "/nowhere", "command": "a", "port": 1 } }),
+            "`serve.folder`",
+        ),
+        (json!({ "task": task, "serve": { "folder": "/tmp", "command": "a" } }), "`port`"),
         (json!({ "task": task, "folder": "/nowhere" }), "use a browser"),
         (json!({ "task": elsewhere }), "`__REDDIT__`, and its sites are"),
         (json!({ "task": unjudged }), "`magic`"),
@@ -383,6 +391,7 @@ async fn chromium_suites_are_valid() {
         ("miniwob", &["train", "test-oracle", "train-fast", "test-pixels"][..], 4),
         // Not with screenshots: whether the mouse shows in a picture is for the browser's own time.
         ("site", &["test"][..], 8),
+        ("web-shop", &["test"][..], 2),
     ] {
         if name == "miniwob" && !has_pages() {
             continue;
@@ -436,6 +445,164 @@ async fn chromium_folders_of_pages_are_sites_with_webarenas_tasks() {
         assert_eq!(env.verify().await.unwrap().unwrap().success, solves, "{index} {answer}");
         env.close().await.unwrap();
     }
+    resources.close_programs().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Chromium"]
+async fn chromium_shows_the_shop_whose_first_purchase_counts() {
+    let resources = Resources::default();
+    let parameters = json!({ "seed": 2_000_000, "products": 5_000, "part": "test" });
+    let task = test_task("web-shop", parameters.clone());
+    for uses_tools in [false, true] {
+        let mut env = open_environment(&task, &resources).unwrap();
+        if uses_tools {
+            env.use_tools();
+        }
+        let first = env.reset(Seed::from_u64(1)).await.unwrap();
+        assert!(first.text.contains("textbox 'Search'"), "{}", first.text);
+        let steps = by_oracle(env.as_mut(), 30).await;
+        let (_, last) = steps.last().unwrap();
+        assert!(last.terminated && last.success && earned(&steps) == 1.0, "{:#?}", told(&steps));
+        assert!(env.step(&"noop()".into()).await.is_err(), "it is over");
+        env.close().await.unwrap();
+    }
+    // The reader buys the same as in words, for as much.
+    let mut in_words = open_environment(&test_task("shop", parameters), &resources).unwrap();
+    in_words.reset(Seed::from_u64(1)).await.unwrap();
+    let mut worth = 0.0;
+    while let Some(action) = in_words.expert_action() {
+        worth += in_words.step(&action).await.unwrap().reward();
+    }
+    let (mut env, _) = begun(&task, &resources).await;
+    let mut bought = 0.0;
+    while let Some(action) = env.expert_action() {
+        bought += env.step(&action).await.unwrap().reward();
+    }
+    assert!(worth > 0.0 && bought == worth, "{bought} for {worth}");
+    // Addresses are what buttons are: what does not stand on a page is not bought, and nothing is bought twice.
+    let (mut env, _) = begun(&task, &resources).await;
+    for url in [
+        "http://webshop.test/visit/0/click?what=buy+now",
+        "http://webshop.test/visit/9/click?what=buy+now",
+        "http://webshop.test/visit/0/click?what=b000000000",
+        "http://webshop.test/visit/0/search?words=",
+        "http://elsewhere.test/",
+        "javascript:document.title='bought'",
+    ] {
+        let step = env.step(&format!("goto({})", spar_python::repr_str(url)).into()).await.unwrap();
+        assert!(step.rewards.is_empty() && !step.terminated, "{url}");
+    }
+    env.step(&"goto('http://webshop.test/visit/0/search?words=shirt')".into()).await.unwrap();
+    let page = env.step(&"noop()".into()).await.unwrap().observation.text;
+    let line =
+        page.lines().find(|line| line.contains("link 'B0")).unwrap_or_else(|| panic!("{page}"));
+    let bid = line.split(['[', ']']).nth(1).unwrap();
+    env.step(&format!("click('{bid}')").into()).await.unwrap();
+    let page = env.step(&"noop()".into()).await.unwrap().observation.text;
+    let line = page.lines().find(|line| line.contains("button 'Buy Now'")).unwrap();
+    let bid = line.split(['[', ']']).nth(1).unwrap();
+    let step = env.step(&format!("click('{bid}')").into()).await.unwrap();
+    assert!(step.terminated && !step.success, "{}", step.observation.text);
+    env.close().await.unwrap();
+    resources.close_programs().await;
+}
+
+/// An application that keeps what it is told, in a sandbox of this machine's namespaces.
+const APPLICATION: &str = r#"
+import http.server, urllib.parse
+notes = []
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        if "user=ada" not in self.headers.get("Cookie", ""):
+            self.send_response(200)
+            self.send_header("Set-Cookie", "user=ada")
+        else:
+            self.send_response(200)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.end_headers()
+        who = "ada" if "user=ada" in self.headers.get("Cookie", "") else "nobody"
+        page = "<title>Notes</title><p id=who>" + who + "</p><ul>" + "".join("<li>" + note + "</li>" for note in notes)
+        page += "</ul><form method=post action=/add><input name=note aria-label=Note><button>Add</button></form>"
+        self.wfile.write(page.encode())
+    def do_POST(self):
+        sent = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        notes.extend(urllib.parse.parse_qs(sent).get("note", []))
+        self.send_response(303)
+        self.send_header("Location", "http://site.test/")
+        self.end_headers()
+    def log_message(self, form, *arguments):
+        print("x" * 5000)
+http.server.ThreadingHTTPServer(("127.0.0.1", 8123), Handler).serve_forever()
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Chromium"]
+async fn chromium_applications_in_sandboxes_are_sites() {
+    let backend = spar_sandbox::registry::open("local").unwrap();
+    if let Err(error) = backend.probe().await {
+        println!("not run: {error}");
+        return;
+    }
+    let pool = SandboxPool::new(backend, PoolConfig::default()).unwrap();
+    let mut sandboxes = Sandboxes::new(Arc::new(pool));
+    sandboxes.image = "host".parse().unwrap();
+    let resources = Resources::with_sandboxes(sandboxes);
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("app")).unwrap();
+    std::fs::write(folder.path().join("app/app.py"), APPLICATION).unwrap();
+    let served = folder.path().join("serve.toml");
+    std::fs::write(&served, "command = 'python3 app.py'\nport = 8123\n").unwrap();
+    let file = folder.path().join("tasks.json");
+    let tasks = json!([{ "task_id": 1, "sites": ["notes"], "intent": "Add the note Buy milk.", "start_url": "http://site.test/",
+        "eval": { "eval_types": ["program_html"], "program_html": [{ "url": "http://site.test/",
+            "locator": "document.querySelector('li').textContent + document.querySelector('#who').textContent",
+            "required_contents": { "exact_match": "Buy milkada" } }] } }]);
+    std::fs::write(&file, tasks.to_string()).unwrap();
+    let open =
+        || open_suite(file.to_str().unwrap(), &SuiteOptions::default()).unwrap().task("test", 0);
+    // A second episode knows nothing of the first.
+    for note in ["Buy milk", "", "Buy milk"] {
+        let (mut env, first) = begun(&open().unwrap(), &resources).await;
+        assert!(!first.text.contains("StaticText 'Buy milk'"), "{}", first.text);
+        let bid = |text: &str, of: &str| {
+            let line =
+                text.lines().find(|line| line.contains(of)).unwrap_or_else(|| panic!("{text}"));
+            line.split(['[', ']']).nth(1).unwrap().to_owned()
+        };
+        if !note.is_empty() {
+            let place = bid(&first.text, "textbox 'Note'");
+            let step = env.step(&format!("fill('{place}', '{note}')").into()).await.unwrap();
+            let place = bid(&step.observation.text, "button 'Add'");
+            let step = env.step(&format!("click('{place}')").into()).await.unwrap();
+            assert!(
+                step.observation.text.contains(&format!("StaticText '{note}'")),
+                "{}",
+                step.observation.text
+            );
+        }
+        let step = env.step(&"goto('http://elsewhere.test/')".into()).await.unwrap();
+        assert!(!step.valid || step.observation.text.contains("err"), "{}", step.observation.text);
+        env.step(&"send_msg_to_user('Done.')".into()).await.unwrap();
+        let verdict = env.verify().await.unwrap().unwrap();
+        assert_eq!(verdict.success, !note.is_empty());
+        env.close().await.unwrap();
+    }
+    // What does not come up is told with its last words.
+    std::fs::write(&served, "command = 'echo no such luck; exit 3'\nport = 8123\nready_secs = 1\n")
+        .unwrap();
+    let mut env = open_environment(&open().unwrap(), &resources).unwrap();
+    let Err(EnvironmentError::Sandbox { source, .. }) = env.reset(Seed::from_u64(1)).await else {
+        panic!("it begins");
+    };
+    let told = std::error::Error::source(&source).map(ToString::to_string).unwrap_or_default();
+    assert!(
+        source.to_string().contains("port 8123") && told.contains("no such luck"),
+        "{source}: {told}"
+    );
+    std::fs::write(&served, "command = ' '\nport = 8123\n").unwrap();
+    let error = open_environment(&open().unwrap(), &resources).map(drop).unwrap_err().to_string();
+    assert!(error.contains("`serve.command`"), "{error}");
     resources.close_programs().await;
 }
 

@@ -169,6 +169,7 @@ mod tests {
                 url: url.to_owned(),
                 body: String::new(),
                 cookies: String::new(),
+                headers: Vec::new(),
             };
             pages
                 .answer(&request)

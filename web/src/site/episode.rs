@@ -166,7 +166,7 @@ impl SiteEpisode {
                 ready = 0;
             }
             match tab.evaluate(READY).await {
-                Ok(Value::Bool(true)) => ready += 1,
+                Ok(Value::Bool(true)) if !tab.is_awaiting() => ready += 1,
                 // A page that goes takes the question with it.
                 Ok(_) | Err(WebError::Script { .. } | WebError::Refused { .. }) => ready = 0,
                 Err(error) => return Err(error),

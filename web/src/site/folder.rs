@@ -85,6 +85,7 @@ mod tests {
                 url: url.to_owned(),
                 body: String::new(),
                 cookies: String::new(),
+                headers: Vec::new(),
             };
             site.answer(&request).map(|response| (response.status, response.body.len()))
         };

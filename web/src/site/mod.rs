@@ -18,6 +18,7 @@ mod webarena;
 pub use episode::{SiteEpisode, SiteOptions, SiteShown};
 pub use folder::Folder;
 pub use judge::{contains_words, exact_match, fuzzy_match, must_include, url_match};
+pub use pages::parameter;
 pub use problems::{FAMILIES, Problem, next_site_action};
 pub use sites::Sites;
 pub use webarena::{

@@ -32,8 +32,8 @@ pub(crate) fn parameters(query: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// One of the parameters.
-pub(crate) fn parameter(query: &str, name: &str) -> Option<String> {
+/// One of the parameters of a query or of a form, decoded.
+pub fn parameter(query: &str, name: &str) -> Option<String> {
     parameters(query).into_iter().find(|(of, _)| of == name).map(|(_, value)| value)
 }
 

@@ -359,6 +359,7 @@ mod tests {
             url: url.to_owned(),
             body: body.to_owned(),
             cookies: String::new(),
+            headers: Vec::new(),
         };
         sites.answer(&request).unwrap()
     }
@@ -479,6 +480,7 @@ mod tests {
             url: "http://other.test/".to_owned(),
             body: String::new(),
             cookies: String::new(),
+            headers: Vec::new(),
         };
         assert_eq!(sites.answer(&request), None);
         let hostile = "text=%3Cscript%3Ealert(1)%3C/script%3E";
