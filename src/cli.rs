@@ -1,5 +1,6 @@
 //! What can be typed.
 
+mod collect;
 mod env;
 mod sandbox;
 mod serve;
@@ -23,6 +24,7 @@ use spar::registry::tables;
 use spar::seats::SeatPlayerConfig;
 use spar::tasks::WrapperConfig;
 
+pub(crate) use collect::CollectArguments;
 pub(crate) use env::{EnvArguments, EnvCommand, EnvInitArguments, EnvKind};
 pub(crate) use sandbox::{
     DoctorArguments, Forward, ReapArguments, SandboxArguments, SandboxCommand,
@@ -66,6 +68,8 @@ pub(crate) enum Command {
     Eval(EvalArguments),
     /// Let a player play tasks and keep its trajectories.
     Rollout(RolloutArguments),
+    /// Have players of different quality play the same tasks, and keep what they did as a dataset to learn from.
+    Collect(CollectArguments),
     /// Play a task yourself.
     Play(PlayArguments),
     /// Play stored trajectories again and check that everything comes out the same.
@@ -416,6 +420,13 @@ pub(crate) struct EvalArguments {
     /// Episodes per task.
     #[arg(long, default_value_t = 1)]
     pub(crate) attempts: usize,
+    /// Measure how far the policy goes along what the oracle does, or what was recorded, its own answers in its history: stands for
+    /// `--wrap semi_online,patches=0`.
+    #[arg(long, conflicts_with = "against")]
+    pub(crate) semi_online: bool,
+    /// A dataset (see `spar collect`) whose random and expert players scores are normalised between, as D4RL does.
+    #[arg(long, value_name = "FOLDER", conflicts_with = "against")]
+    pub(crate) normalize: Option<PathBuf>,
     /// Share of the episodes, 0 to below 1, that may be missing because the infrastructure failed; where
     /// more are, there is no score. Left out, the run's, or 0.05.
     #[arg(long, value_name = "SHARE")]
@@ -447,6 +458,16 @@ pub(crate) enum ExportWhat {
     All,
     /// Those that solved their task.
     Solved,
+}
+
+impl EvalArguments {
+    /// Puts what measures semi-online performance around the tasks, where that was asked for.
+    pub(crate) fn wrap_semi_online(&mut self) {
+        if self.semi_online {
+            let wrapper = "semi_online,patches=0".parse().expect("it is the form of a wrapper");
+            self.tasks.wrapping.wrap.push(wrapper);
+        }
+    }
 }
 
 /// Arguments of `spar rollout`.

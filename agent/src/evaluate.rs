@@ -157,6 +157,22 @@ pub struct Score {
     /// What these episodes took, with the tries before them that broke; absent where nobody told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spend: Option<Spend>,
+    /// How far they went along demonstrations; absent where there were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub semi_online: Option<SemiOnlineScore>,
+}
+
+/// How far episodes went along demonstrations: semi-online performance (UI-S1, arXiv 2509.11543, section 3.4).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct SemiOnlineScore {
+    /// Episodes that were measured.
+    pub episodes: usize,
+    /// The share of a demonstration's steps before the first that differed, averaged over them.
+    pub progress: f64,
+    /// The share of them in which none differed, and the task was solved.
+    pub success_rate: f64,
+    /// The mean of both.
+    pub sop: f64,
 }
 
 impl Score {
@@ -552,6 +568,8 @@ pub struct ScoreBuilder {
     not_executable: usize,
     reward: f64,
     spend: Option<Spend>,
+    /// Episodes along demonstrations, the sum of their progress, and those without a difference.
+    semi_online: (usize, f64, usize),
 }
 
 impl ScoreBuilder {
@@ -571,6 +589,11 @@ impl ScoreBuilder {
             self.turns += trajectory.acting().count();
             self.reward += trajectory.total_reward();
             self.spend = add(self.spend, spend_of(trajectory));
+            if let Some((progress, success)) = semi_online(trajectory) {
+                self.semi_online.0 += 1;
+                self.semi_online.1 += progress;
+                self.semi_online.2 += usize::from(success);
+            }
             for turn in trajectory.acting() {
                 self.invalid += usize::from(turn.parsed.is_invalid());
                 self.not_executable += usize::from(!turn.step.valid);
@@ -589,6 +612,10 @@ impl ScoreBuilder {
         self.not_executable += other.not_executable;
         self.reward += other.reward;
         self.spend = add(self.spend, other.spend);
+        let (episodes, progress, successes) = other.semi_online;
+        self.semi_online.0 += episodes;
+        self.semi_online.1 += progress;
+        self.semi_online.2 += successes;
     }
 
     /// The results of the groups that were counted; as for [`Score::of`].
@@ -614,8 +641,24 @@ impl ScoreBuilder {
             invalid_rate: ratio(self.invalid as f64, self.turns),
             not_executable_rate: ratio(self.not_executable as f64, self.turns),
             spend: self.spend,
+            semi_online: SemiOnlineScore::of(self.semi_online),
         }
     }
+}
+
+impl SemiOnlineScore {
+    fn of((episodes, progress, successes): (usize, f64, usize)) -> Option<Self> {
+        let progress = mean(progress, episodes)?;
+        let success_rate = mean(successes as f64, episodes)?;
+        let sop = f64::midpoint(progress, success_rate);
+        Some(Self { episodes, progress, success_rate, sop })
+    }
+}
+
+/// The progress of an episode along a demonstration, and whether it did not differ at all; absent where it had none.
+fn semi_online(trajectory: &Trajectory) -> Option<(f64, bool)> {
+    let told = trajectory.verdict.as_ref()?.artifacts.get("semi_online")?;
+    Some((told.get("progress")?.as_f64()?, told.get("success")?.as_bool()?))
 }
 
 impl TaskResult {
@@ -736,6 +779,16 @@ impl fmt::Display for Evaluation {
                 "seat {name} ({player}): success {rate} % ({low} - {high}), {draws} of {} episodes without success of \
                  any seat, reward {:.3}",
                 score.episodes, score.mean_reward
+            )?;
+        }
+        if let Some(measured) = &self.overall.semi_online {
+            let SemiOnlineScore { episodes, progress, success_rate, sop } = measured;
+            writeln!(
+                f,
+                "semi-online performance {} %: progress {} %, success {} % of {episodes} episodes",
+                percent(*sop),
+                percent(*progress),
+                percent(*success_rate)
             )?;
         }
         if self.overall.limits.total() > 0 {

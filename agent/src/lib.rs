@@ -78,14 +78,14 @@ pub use episode_config::EpisodeConfig;
 pub use error::{ConfigError, SamplesError};
 pub use evaluate::{
     EvaluateConfig, EvaluateError, EvaluateRequest, Evaluation, PassAtK, Score, ScoreBuilder,
-    SeatResult, TaskResult, evaluate,
+    SeatResult, SemiOnlineScore, TaskResult, evaluate,
 };
 pub use failure_store::{FailureCause, FailureStore};
 pub use keeper::Keeper;
 pub use limit_counts::LimitCounts;
 pub use media_store::MediaStore;
 pub use parser_choice::ParserChoice;
-pub use player::{Guide, Player, PlayerWith, RollIn, SharedPlayer};
+pub use player::{Guide, Noise, Player, PlayerWith, RollIn, SharedPlayer};
 pub use samples::{
     CutBatch, CutGroup, DemonstrationConfig, TurnMask, cut_samples, demonstration_samples,
     group_samples,

@@ -38,6 +38,16 @@ pub enum PlayerWith<P> {
         /// When.
         roll_in: RollIn,
     },
+    /// One of the environment's players who errs: in some turns a policy plays in its place, such as one that draws its
+    /// actions.
+    Noisy {
+        /// Who plays the other turns.
+        policy: P,
+        /// Who errs.
+        guide: Guide,
+        /// How often.
+        noise: Noise,
+    },
 }
 
 /// One of an environment's own players.
@@ -100,6 +110,33 @@ impl RollIn {
     }
 }
 
+/// How often somebody else plays in a player's place.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Noise {
+    /// The probability of that in every turn of an episode is drawn evenly from here, from 0 to 1; what lies outside counts as
+    /// the nearer end.
+    pub low: f64,
+    /// To here; less than `low` counts as that.
+    pub high: f64,
+}
+
+impl Noise {
+    /// The probability is the same in all episodes.
+    pub fn of(probability: f64) -> Self {
+        Self { low: probability, high: probability }
+    }
+
+    /// Whether somebody else plays this turn of the episode with this seed.
+    fn takes(self, turn: u32, seed: Seed) -> bool {
+        let bound = |value: f64| if value.is_nan() { 0.0 } else { value.clamp(0.0, 1.0) };
+        let low = bound(self.low);
+        let high = bound(self.high).max(low);
+        let seed = seed.derive("noise", 0);
+        let probability = low + (high - low) * seed.rng().random::<f64>();
+        seed.derive("turn", turn).rng().random_bool(probability.clamp(0.0, 1.0))
+    }
+}
+
 impl SharedPlayer {
     /// A policy that plays all turns.
     pub fn of(policy: impl Policy + 'static) -> Self {
@@ -109,7 +146,9 @@ impl SharedPlayer {
     /// The policy that plays, or in whose tokens its turns are written.
     pub fn shared_policy(&self) -> Option<&Arc<dyn Policy>> {
         match self {
-            Self::Policy(policy) | Self::RollIn { policy, .. } => Some(policy),
+            Self::Policy(policy) | Self::RollIn { policy, .. } | Self::Noisy { policy, .. } => {
+                Some(policy)
+            }
             Self::Oracle { encoder } | Self::Expert { encoder } => encoder.as_ref(),
         }
     }
@@ -135,6 +174,9 @@ impl SharedPlayer {
             Self::RollIn { policy, guide, roll_in } => {
                 Player::RollIn { policy: policy.as_ref(), guide: *guide, roll_in: *roll_in }
             }
+            Self::Noisy { policy, guide, noise } => {
+                Player::Noisy { policy: policy.as_ref(), guide: *guide, noise: *noise }
+            }
         }
     }
 }
@@ -146,7 +188,7 @@ impl<'a> Player<'a> {
             Self::Policy(policy) => policy.name(),
             Self::Oracle { .. } => Guide::Oracle.name(),
             Self::Expert { .. } => Guide::Expert.name(),
-            Self::RollIn { guide, .. } => guide.name(),
+            Self::RollIn { guide, .. } | Self::Noisy { guide, .. } => guide.name(),
         }
     }
 
@@ -157,6 +199,8 @@ impl<'a> Player<'a> {
                 Self::Policy(policy)
             }
             Self::RollIn { policy, guide, .. } => guide.player(Some(policy)),
+            Self::Noisy { policy, noise, .. } if noise.takes(turn, seed) => Self::Policy(policy),
+            Self::Noisy { guide, .. } => guide.player(None),
             other => other,
         }
     }
@@ -164,7 +208,9 @@ impl<'a> Player<'a> {
     /// Whose tokens the episode is written in.
     pub(crate) fn encoder(&self) -> Option<&'a dyn Policy> {
         match *self {
-            Self::Policy(policy) | Self::RollIn { policy, .. } => Some(policy),
+            Self::Policy(policy) | Self::RollIn { policy, .. } | Self::Noisy { policy, .. } => {
+                Some(policy)
+            }
             Self::Oracle { encoder } | Self::Expert { encoder } => encoder,
         }
     }
@@ -172,7 +218,9 @@ impl<'a> Player<'a> {
     /// The policy that samples some or all of its turns.
     pub(crate) fn policy(&self) -> Option<&'a dyn Policy> {
         match *self {
-            Self::Policy(policy) | Self::RollIn { policy, .. } => Some(policy),
+            Self::Policy(policy) | Self::RollIn { policy, .. } | Self::Noisy { policy, .. } => {
+                Some(policy)
+            }
             Self::Oracle { .. } | Self::Expert { .. } => None,
         }
     }
@@ -202,5 +250,23 @@ mod tests {
         assert!((160..240).contains(&half[0]), "{half:?}");
         let all = turns(RollIn { share: 1.0, min_turns: 1, max_turns: 3 });
         assert!(all[0] == 0 && all[1..].iter().all(|count| *count > 100), "{all:?}");
+    }
+
+    #[test]
+    fn a_noisy_player_errs_as_often_as_it_is_told() {
+        let share = |noise: Noise| {
+            let taken =
+                |seed: u64| (0..10).filter(move |turn| noise.takes(*turn, Seed::from_u64(seed)));
+            (0..400).map(|seed| taken(seed).count()).collect::<Vec<_>>()
+        };
+        assert!(share(Noise::of(0.0)).iter().all(|count| *count == 0));
+        assert!(share(Noise::of(2.0)).iter().all(|count| *count == 10));
+        assert!(share(Noise::of(f64::NAN)).iter().all(|count| *count == 0));
+        let third: usize = share(Noise::of(0.3)).iter().sum();
+        assert!((1100..1300).contains(&third), "{third}");
+        // From hardly ever to always.
+        let spread = share(Noise { low: 0.0, high: 1.0 });
+        assert!(spread.iter().filter(|count| **count < 2).count() > 40, "{spread:?}");
+        assert!(spread.iter().filter(|count| **count > 8).count() > 40, "{spread:?}");
     }
 }

@@ -195,6 +195,7 @@ fn needs_no_model(player: &SharedPlayer) -> bool {
     match player {
         SharedPlayer::Policy(policy) => policy.name() == "random",
         SharedPlayer::Oracle { .. } | SharedPlayer::Expert { .. } => true,
+        SharedPlayer::Noisy { policy, .. } => policy.name() == "random",
         SharedPlayer::RollIn { .. } => false,
     }
 }

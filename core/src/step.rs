@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Media, ToolResult};
+use crate::{Action, Media, ToolResult};
 
 /// What an environment shows.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -21,6 +21,10 @@ pub struct Observation {
     /// What the task demands, in words; set on reset, absent where the text alone says it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instruction: Option<Arc<str>>,
+    /// What was carried out in the place of the policy's action, where its history is to show that and not its own answer: the
+    /// answer is recorded and trained as it was given, and in later prompts this stands there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carried_out: Option<Action>,
     /// The actions that can be executed now, where the environment can list them; sorted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub admissible: Option<Arc<[Arc<str>]>>,

@@ -530,6 +530,7 @@ mod tests {
                     media: Vec::new(),
                     is_error: text.len() > 9,
                 }],
+                carried_out: instruction.as_deref().map(crate::Action::from),
                 text,
                 instruction: instruction.map(Arc::from),
                 admissible: admissible.map(|listed| listed.into_iter().map(Arc::from).collect()),

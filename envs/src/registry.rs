@@ -16,6 +16,7 @@ use crate::grids::{Maze, MiniGrid, Sokoban, Survival};
 use crate::household::Household;
 use crate::ledger::Ledger;
 use crate::micro_repair::MicroRepair;
+use crate::offline::Offline;
 use crate::ors::Ors;
 use crate::process::Process;
 use crate::question::Question;
@@ -476,6 +477,20 @@ const OTHERS: &[EnvironmentRow] = &[
             needs_sandbox: false,
             actions: Actions::Words,
             open: |task, _| Ok(Box::new(Replay::open(task)?)),
+            stratum: |_| None,
+        },
+    },
+    Row {
+        name: "offline",
+        about: "An episode that somebody played, done again: what differs from it ends it.",
+        source: "own, after D4RL, arXiv 2004.07219",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedEnvironment {
+            suite: None,
+            needs_sandbox: false,
+            actions: Actions::Both,
+            open: |task, _| Ok(Box::new(Offline::open(task)?)),
             stratum: |_| None,
         },
     },

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use spar_core::{Action, Observation, RewardPart, Seed, Step, Verdict};
 use spar_tasks::Task;
 
+use crate::wrappers::{Matcher, matches, measured};
 use crate::{Environment, EnvironmentError};
 
 const NAME: &str = "replay";
@@ -22,16 +23,17 @@ const MOST_CHARS: usize = 4_096;
 /// A recorded episode that is replayed while a policy acts: semi-online, as in UI-S1.
 ///
 /// Parameters: `steps`, a list of what was `shown`, the `action` that was taken there, and what else it `accepts`; with `instruction`; or `seed`, of a generated recording of screens. Of both:
-/// `patches`, how many steps may differ from the recording before the episode ends (default 1; `"unlimited"`).
+/// `patches`, how many steps may differ from the recording before the episode ends (default 1; `"unlimited"`); `matcher`, when a step does
+/// not ([`Matcher`], default `action`); `history`, whether the policy's history has its own answers `replaced` by the recorded action where they differ (the default), or keeps them
+/// with that `told` behind them.
 ///
-/// A step matches where its action is the recorded one or one that the step accepts, blanks aside. It gives the reward part `match`, its share of the steps. Behind a step that does not match the history goes on as
-/// recorded: the recorded action is told and nothing of why it was taken (UI-S1's thought-free patch), and the next recorded screen is shown; such a step counts as one that could not be carried out,
+/// A step matches where its action is the recorded one or one that the step accepts. It gives the reward part `match`, its share of the steps. Behind a step that does not match the history goes on as
+/// recorded, by the action and nothing of why it was taken (UI-S1's thought-free patch), and the next recorded screen is shown; such a step counts as one that could not be carried out,
 /// which is what the credit `ui_s1` goes by. Where no patch is left, or at the last screen, the episode ends. It is solved where all steps match without one.
 ///
 /// The verdict's artifact `semi_online` has `progress`, the share of steps before the first that does not match, `success`, 1 or 0, and `sop`, their mean: UI-S1's metric, with `patches = 0`.
 ///
-/// Source: UI-S1 (arXiv 2509.11543), sections 3.2 and 3.4. Deviation: the policy's own answer stays in its history, with the recorded action told behind it; the
-/// original puts the recorded action in its place.
+/// Source: UI-S1 (arXiv 2509.11543), sections 3.2 and 3.4.
 #[derive(Debug, Clone)]
 pub struct Replay {
     recording: Arc<Recording>,
@@ -43,6 +45,19 @@ struct Recording {
     instruction: Arc<str>,
     steps: Vec<RecordedStep>,
     patches: Option<u32>,
+    matcher: Matcher,
+    history: History,
+}
+
+/// What becomes of an answer that differs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum History {
+    /// The recorded action stands in its place.
+    #[default]
+    Replaced,
+    /// It stays, and the recorded action is told behind it.
+    Told,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -76,6 +91,10 @@ struct Parameters {
     steps: Option<Vec<RecordedStep>>,
     instruction: Option<String>,
     patches: Option<Patches>,
+    #[serde(default)]
+    matcher: Matcher,
+    #[serde(default)]
+    history: History,
 }
 
 impl Replay {
@@ -116,7 +135,16 @@ impl Replay {
         if let Some(place) = steps.iter().position(|step| plain(&step.action).is_empty()) {
             return Err(refuse(format!("the action of step {place} is empty")));
         }
-        let recording = Recording { instruction: instruction.into(), steps, patches };
+        if let Some(problem) = given.matcher.problem() {
+            return Err(refuse(problem));
+        }
+        let recording = Recording {
+            instruction: instruction.into(),
+            steps,
+            patches,
+            matcher: given.matcher,
+            history: given.history,
+        };
         Ok(Self { recording: Arc::new(recording), course: None })
     }
 
@@ -136,6 +164,10 @@ fn plain(action: &str) -> String {
 impl Environment for Replay {
     fn name(&self) -> &'static str {
         NAME
+    }
+
+    fn version(&self) -> u32 {
+        2
     }
 
     fn tags(&self) -> Vec<String> {
@@ -161,15 +193,16 @@ impl Environment for Replay {
         if course.is_over {
             return Err(misused("after the end"));
         }
-        let Recording { steps, patches, .. } = &*self.recording;
+        let Recording { steps, patches, matcher, history, .. } = &*self.recording;
         let recorded = &steps[course.place];
-        let said = plain(action.said());
         let mut right = std::iter::once(&recorded.action).chain(&recorded.accepts);
-        let is_match = right.any(|right| plain(right) == said);
+        let is_match = right.any(|right| matches(matcher, action, &right.as_str().into()));
         let mut told = String::new();
         if !is_match {
             course.missed.push(course.place);
-            told = format!("Another action was carried out: {}\n\n", recorded.action);
+            if *history == History::Told {
+                told = format!("Another action was carried out: {}\n\n", recorded.action);
+            }
         }
         course.place += 1;
         let is_patched = patches.is_none_or(|most| course.missed.len() <= most as usize);
@@ -178,6 +211,8 @@ impl Environment for Replay {
             Some(next) => told.push_str(&next.shown),
             None => told = "The episode is over.".to_owned(),
         }
+        let is_replaced = !is_match && !course.is_over && *history == History::Replaced;
+        let carried_out = is_replaced.then(|| recorded.action.as_str().into());
         let (is_over, success) = (course.is_over, course.is_over && course.missed.is_empty());
         let value = 1.0 / steps.len() as f64;
         let rewards = match is_match {
@@ -188,6 +223,7 @@ impl Environment for Replay {
         Ok(Step {
             observation: Observation {
                 text: told,
+                carried_out,
                 state_key: self.state_key(course),
                 ..Observation::default()
             },
@@ -205,15 +241,12 @@ impl Environment for Replay {
         let all = self.recording.steps.len();
         let before = course.missed.first().copied().unwrap_or(course.place);
         let success = course.is_over && course.missed.is_empty();
-        let progress = before as f64 / all as f64;
-        let sop = f64::midpoint(progress, f64::from(u8::from(success)));
         let mut verdict = Verdict {
             success,
             details: format!("{before} of {all} steps matched before the first that did not"),
             ..Verdict::default()
         };
-        let measured = serde_json::json!({ "progress": progress, "success": success, "sop": sop });
-        verdict.artifacts.insert("semi_online".to_owned(), measured);
+        verdict.artifacts.insert("semi_online".to_owned(), measured(before, all, success));
         Ok(Some(verdict))
     }
 
@@ -323,8 +356,9 @@ mod tests {
             );
             assert!(!steps[1].valid && steps[1].reward() == 0.0);
             if ends_at > 2 {
-                let told = "Another action was carried out: type  hello\n\nthree";
-                assert_eq!(steps[1].observation.text, told);
+                let shown = &steps[1].observation;
+                assert_eq!(shown.text, "three");
+                assert_eq!(shown.carried_out, Some("type  hello".into()));
             }
             assert_eq!(
                 sop(&mut replay),
@@ -355,6 +389,24 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_stays_where_that_is_asked_for_and_clicks_match_in_boxes() {
+        let steps = json!([
+            { "shown": "one", "action": "click [10, 10, 20, 20]" },
+            { "shown": "two", "action": "done" },
+        ]);
+        let matcher = json!({ "click": { "within": 3.0 } });
+        let parameters =
+            json!({ "steps": steps, "instruction": "i", "history": "told", "matcher": matcher });
+        let mut replay = Replay::open(&crate::test_task(NAME, parameters)).unwrap();
+        block_on(replay.reset(Seed::from_u64(0))).unwrap();
+        let mut fork = replay.clone();
+        assert!(say(&mut fork, "click(12, 19)").valid);
+        let missed = say(&mut replay, "click(12, 21)").observation;
+        let told = "Another action was carried out: click [10, 10, 20, 20]\n\ntwo";
+        assert_eq!((missed.text.as_str(), missed.carried_out), (told, None));
+    }
+
+    #[test]
     fn parameters_are_strict() {
         let step = json!({ "shown": "a", "action": "b" });
         for wrong in [
@@ -364,6 +416,8 @@ mod tests {
             json!({ "seed": 1, "instruction": "i" }),
             json!({ "seed": 1, "patches": "some" }),
             json!({ "seed": 1, "patches": -1 }),
+            json!({ "seed": 1, "history": "kept" }),
+            json!({ "seed": 1, "matcher": { "click": { "within": -1 } } }),
             json!({ "steps": [{ "shown": "a", "action": " " }], "instruction": "i" }),
             json!({ "steps": [{ "shown": "a", "action": "b", "other": 1 }], "instruction": "i" }),
         ] {
@@ -381,7 +435,10 @@ mod tests {
         let mut actions: Vec<Action> = vec!["click Back".into()];
         while let Some(action) = actions.pop().or_else(|| replay.oracle_action()) {
             let step = block_on(replay.step(&action)).unwrap();
-            told.push_str(&format!("\n> {action}\n{}\n", step.observation.text));
+            let done =
+                step.observation.carried_out.as_ref().map(|it| format!(" (in its place: {it})"));
+            let done = done.unwrap_or_default();
+            told.push_str(&format!("\n> {action}{done}\n{}\n", step.observation.text));
         }
         told.push_str(&format!("\n{}\n", sop(&mut replay)));
         let page = include_str!("../../docs/replay.md");

@@ -1,5 +1,6 @@
 //! `spar eval`.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -15,7 +16,7 @@ use spar::agent::{
 use spar::core::Seed;
 use spar::envs::swe::{AttemptRates, Predictions};
 use spar::sandboxes::{OpenSandboxes, check_scaffold, first_tasks};
-use spar::tasks::Suite;
+use spar::tasks::{Dataset, ScoreReferences, Suite};
 use spar::training::LEDGER;
 
 use super::against::against;
@@ -39,6 +40,9 @@ struct Report<'a> {
     /// Whether every episode came about.
     is_complete: bool,
     evaluations: Vec<Evaluation>,
+    /// `100 (reward - random) / (expert - random)` by split, where a dataset tells the two; absent where none was named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    normalized_scores: Option<BTreeMap<String, f64>>,
     /// All that was spent, to find out whether the endpoint answers too.
     spend: SpendReport,
     /// How attempts at instances of software engineering ended; absent where there were none.
@@ -153,6 +157,7 @@ async fn play(
     sandboxes: &OpenSandboxes,
     config: &dyn Fn(&str) -> EvaluateConfig,
 ) -> anyhow::Result<ExitCode> {
+    let references = references_of(arguments.normalize.as_deref(), suite)?;
     let cancellation = cancel_on_ctrl_c();
     let _watch = budget.watch(&cancellation);
     let seed = player.seed(&arguments.player);
@@ -165,6 +170,7 @@ async fn play(
         episode: config("").episode,
         is_complete: true,
         evaluations: Vec::new(),
+        normalized_scores: None,
         spend: budget.report(),
         swe: None,
     };
@@ -220,6 +226,13 @@ async fn play(
     }
     report.spend = budget.report();
     report.swe = predictions.rates();
+    report.normalized_scores = references.map(|it| {
+        let of = |it: &ScoreReferences, evaluation: &Evaluation| {
+            let score = it.normalized(evaluation.overall.mean_reward)?;
+            Some((evaluation.split.clone(), score))
+        };
+        report.evaluations.iter().filter_map(|evaluation| of(&it, evaluation)).collect()
+    });
     let bases = [
         arguments.out.as_deref().map(|path| path.with_extension("")),
         arguments.save.as_deref().map(|folder| folder.join("swe-bench")),
@@ -233,6 +246,32 @@ async fn play(
         false => finish(arguments, &report, failure, &cancellation),
     };
     lost.map_or(finished, Err)
+}
+
+/// Between which returns the dataset in a folder has scores of a suite normalised.
+fn references_of(
+    folder: Option<&Path>,
+    suite: &dyn Suite,
+) -> anyhow::Result<Option<ScoreReferences>> {
+    let Some(folder) = folder else { return Ok(None) };
+    let dataset = Dataset::read(folder)?;
+    let name = &suite.manifest().name;
+    ensure!(
+        dataset.suite == *name,
+        "normalise scores of suite `{name}` by `{}`: it is of suite `{}`",
+        folder.display(),
+        dataset.suite
+    );
+    let references = dataset.references().with_context(|| {
+        let folder = folder.display();
+        format!("normalise scores by `{folder}`: its tiers `random` and `expert` are not there")
+    })?;
+    ensure!(
+        references.normalized(0.0).is_some(),
+        "normalise scores by `{}`: its expert earns no more than random actions do",
+        folder.display()
+    );
+    Ok(Some(references))
 }
 
 /// Writes what SWE-bench's tools read, if the suite has instances of it.
@@ -272,6 +311,9 @@ fn finish(
         }
         for evaluation in &report.evaluations {
             writeln!(text, "{evaluation}")?;
+        }
+        for (split, score) in report.normalized_scores.iter().flatten() {
+            writeln!(text, "normalised score on {split}: {score:.1} (random 0, expert 100)")?;
         }
         if let Some(rates) = report.swe {
             let (completed, modified) = (rates.completion_rate(), rates.modification_rate());

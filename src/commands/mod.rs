@@ -3,6 +3,7 @@
 mod against;
 mod audit;
 mod bench;
+mod collect;
 mod compare;
 mod completions;
 pub(crate) mod conformance;
@@ -95,8 +96,12 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         match cli.command {
             Command::Train(arguments) => train::train(&arguments).await,
             Command::Resume(arguments) => train::resume(&arguments).await,
-            Command::Eval(arguments) => eval::eval(&arguments).await,
+            Command::Eval(mut arguments) => {
+                arguments.wrap_semi_online();
+                eval::eval(&arguments).await
+            }
             Command::Rollout(arguments) => rollout::rollout(&arguments).await,
+            Command::Collect(arguments) => collect::collect(&arguments).await,
             Command::Play(arguments) => play::play(&arguments).await,
             Command::Replay(arguments) => replay::replay(&arguments).await,
             Command::Show(arguments) => show::show(&arguments),

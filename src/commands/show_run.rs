@@ -259,7 +259,7 @@ fn files(run: &RunFolder, status: &str) -> anyhow::Result<String> {
 }
 
 fn is_iteration(record: &MetricRecord) -> bool {
-    ["imitate", "warm_start", "reinforce", "prefer"].contains(&&*record.kind)
+    ["imitate", "warm_start", "reinforce", "prefer", "offline"].contains(&&*record.kind)
 }
 
 /// Whether a process holds the run's lock. Asking takes a shared lock for a moment.

@@ -27,6 +27,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("selfplay", include_str!("../../recipes/selfplay.toml")),
     ("mars", include_str!("../../recipes/mars.toml")),
     ("preferences", include_str!("../../recipes/preferences.toml")),
+    ("offline", include_str!("../../recipes/offline.toml")),
     ("terminal", include_str!("../../recipes/terminal.toml")),
     ("retool", include_str!("../../recipes/retool.toml")),
     ("smol-tools", include_str!("../../recipes/smol-tools.toml")),
@@ -118,6 +119,12 @@ const SHIPPED: &[(&str, &str)] = &[
     ("salsa", include_str!("../../recipes/methods/salsa.toml")),
     ("kdrl", include_str!("../../recipes/methods/kdrl.toml")),
     ("expert-iteration", include_str!("../../recipes/methods/expert-iteration.toml")),
+    ("ui-s1", include_str!("../../recipes/methods/ui-s1.toml")),
+    ("bc", include_str!("../../recipes/methods/bc.toml")),
+    ("percent-bc", include_str!("../../recipes/methods/percent-bc.toml")),
+    ("a-lol", include_str!("../../recipes/methods/a-lol.toml")),
+    ("digirl", include_str!("../../recipes/methods/digirl.toml")),
+    ("imagined", include_str!("../../recipes/methods/imagined.toml")),
 ];
 
 /// The names of the recipes that ship.

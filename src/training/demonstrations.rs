@@ -58,6 +58,24 @@ pub(super) async fn demonstrate(
     play_once(episode, tasks, (player, seating, open), seed, domain, watch).await
 }
 
+/// Does recorded episodes again, in the tokens of `encoder` where there is one, in at most so many as the model reads; what is
+/// longer is cut off. No environment is played in, and nobody judges.
+pub(super) async fn play_recorded(
+    recipe: &Recipe,
+    (tasks, max_context_tokens): (&[Task], Option<usize>),
+    encoder: Option<Arc<dyn Policy>>,
+    seed: Seed,
+    domain: &Domain,
+    watch: &Watch<'_>,
+) -> anyhow::Result<Collection> {
+    let mut episode = EpisodeConfig { max_turns: None, ..recipe.episode.clone() };
+    let limits = [episode.context.max_context_tokens, max_context_tokens];
+    episode.context.max_context_tokens = limits.into_iter().flatten().min();
+    let player = SharedPlayer::Oracle { encoder };
+    let player = (player, Seating::default(), domain.sandboxes.ungraded_opener());
+    play_once(episode, tasks, player, seed, domain, watch).await
+}
+
 /// Plays every task once by actions drawn at random, for the text that it shows.
 async fn play_randomly(
     recipe: &Recipe,

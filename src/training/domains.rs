@@ -99,6 +99,8 @@ impl Suites {
                 asks_judge |= recipe.judge.is_some() && asks(GradingModel::Judge);
                 asks_reference |= recipe.start_from.is_some() && asks(GradingModel::Reference);
             }
+            let of_suite = planned.stage.suite_problems(suite.manifest());
+            problems.extend(of_suite.into_iter().map(|it| within(planned, anyhow::Error::msg(it))));
             if strange.is_empty() {
                 match TaskSeats::of(suite.as_ref(), &splits) {
                     Ok(found) => {

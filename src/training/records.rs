@@ -11,7 +11,7 @@ use spar_trainer::{Drift, MetricRecord, UpdateMetrics};
 
 /// Whether a record is that of an iteration; `warm_start` is what older runs call imitation.
 pub(super) fn is_iteration(record: &MetricRecord) -> bool {
-    ["imitate", "warm_start", "reinforce", "prefer"].contains(&&*record.kind)
+    ["imitate", "warm_start", "reinforce", "prefer", "offline"].contains(&&*record.kind)
 }
 
 /// The stage that an iteration's record is of; older runs have one of each kind.
@@ -247,6 +247,7 @@ mod tests {
                 invalid_rate: 0.0,
                 not_executable_rate: 0.0,
                 spend: None,
+                semi_online: None,
             },
             counts: CollectionCounts::default(),
             missing,

@@ -26,6 +26,9 @@ pub struct SplitResult {
     pub interval: (f64, f64),
     /// Turns per episode.
     pub turns: f64,
+    /// The mean return between that of random actions, 0, and that of the expert, 100, of a dataset that was learned from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub normalized_score: Option<f64>,
     /// Tries that broke for reasons that are not the policy's, so that it got another one.
     #[serde(default)]
     pub refills: usize,
@@ -191,6 +194,7 @@ impl SplitResult {
             success_rate: number("success_rate")?,
             interval: (number("low")?, number("high")?),
             turns: number("turns")?,
+            normalized_score: number("normalized_score"),
             refills: number("refills").unwrap_or(0.0) as usize,
             by_tag,
         })
@@ -206,6 +210,9 @@ impl fmt::Display for SplitResult {
             100.0 * self.interval.0,
             100.0 * self.interval.1
         )?;
+        if let Some(score) = self.normalized_score {
+            write!(f, ", normalised {score:.1}")?;
+        }
         if self.refills > 0 {
             write!(f, ", {} refills", self.refills)?;
         }

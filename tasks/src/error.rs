@@ -136,6 +136,21 @@ pub enum SuiteError {
         /// The environment variable that names it.
         variable: &'static str,
     },
+    /// A suite of recorded episodes was asked for, and no folder was named.
+    #[error(
+        "open suite `offline`: name the folder of its dataset with --data, or in its place (`--suite FOLDER`)"
+    )]
+    NoFolder,
+    /// A folder holds no dataset of recorded episodes.
+    #[error(
+        "read a dataset in `{}`: there is no dataset.json; `spar collect --suite NAME --out {}` makes one",
+        path.display(),
+        path.display()
+    )]
+    NoDataset {
+        /// The folder.
+        path: PathBuf,
+    },
     /// A data folder holds nothing that the suite can use.
     #[error("find {what} below `{path}`")]
     EmptyData {

@@ -32,6 +32,7 @@ pub mod graders;
 mod interleaving;
 mod lines;
 mod mixture;
+mod offline;
 mod ors_suite;
 mod ors_task;
 mod process_suite;
@@ -71,6 +72,10 @@ pub use error::{GraderError, SamplerError, ShaperError, SuiteError};
 pub use game_folder::GameFolderSuite;
 pub use graders::UnitTests;
 pub use mixture::{MixedSuite, Mixture};
+pub use offline::{
+    DATASET_VERSION, Dataset, DatasetTier, MEDIUM_EXPERT, OfflineSuite, RecordedEpisode,
+    RecordedTurn, Recording, ScoreReferences, Tier, append_recordings,
+};
 pub use ors_suite::OrsSuite;
 pub use ors_task::{OrsFailure, OrsSpec, OrsTask};
 pub use process_suite::ProcessSuite;

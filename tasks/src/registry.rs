@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 use spar_core::registry::{Axis, OptionSet, Row, Table, known_names};
 
 use crate::formats::{format_of, suite_formats};
-use crate::{GameFolderSuite, MixedSuite, Mixture, ProcessSuite, Suite, SuiteError, TemplateSuite};
+use crate::{
+    GameFolderSuite, MixedSuite, Mixture, OfflineSuite, ProcessSuite, Suite, SuiteError,
+    TemplateSuite,
+};
 
 /// What a suite may need from the user.
 #[derive(Debug, Clone, Default)]
@@ -454,6 +457,20 @@ const ROWS: &[SuiteRow] = &[
         open: NamedSuite {
             needs_data: false,
             open: |_| shipped("web-shop", include_str!("../suites/web-shop/suite.toml")),
+        },
+    },
+    Row {
+        name: "offline",
+        about: "Episodes that others played, to be done again or learned from. Needs --data, a folder that `spar collect` wrote.",
+        source: "own, after D4RL, arXiv 2004.07219",
+        formula: "100 (score - random) / (expert - random)",
+        options: OptionSet::NONE,
+        open: NamedSuite {
+            needs_data: true,
+            open: |options| {
+                let data = options.data.as_deref().ok_or(SuiteError::NoFolder)?;
+                Ok(Box::new(OfflineSuite::open(data)?))
+            },
         },
     },
     Row {

@@ -13,6 +13,7 @@ mod household;
 mod judge;
 mod learning;
 mod methods;
+mod offline;
 mod play;
 mod prefer;
 mod process;

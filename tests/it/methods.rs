@@ -154,6 +154,28 @@ const TOY: &[&str] = &[
 const OTHERS: &str = "reinforce.reference_soup=[{ path = \"runs/warm/checkpoints/iteration-000002\" }, \
                       { path = \"runs/warm/checkpoints/iteration-000003\", weight = 2.0 }]";
 
+/// The same for recipes that list their stages, which learn from the dataset in `lake`: how many iterations each has, and whose dataset is named.
+const STAGED: [(&str, &[&str]); 5] = [
+    (
+        "a-lol",
+        &[
+            "clone.iterations=1",
+            "improve.iterations=2",
+            "clone.dataset.folder=lake",
+            "improve.dataset.folder=lake",
+        ],
+    ),
+    ("bc", &["offline.iterations=3", "offline.dataset.folder=lake"]),
+    ("digirl", &["offline.iterations=2", "online.iterations=1", "offline.dataset.folder=lake"]),
+    ("imagined", &["offline.iterations=3", "offline.dataset.folder=lake"]),
+    ("percent-bc", &["offline.iterations=3", "offline.dataset.folder=lake"]),
+];
+
+/// What of the toy is no setting of a recipe that lists its stages.
+fn is_of_stages(setting: &str) -> bool {
+    ["warm_start.", "reinforce."].iter().any(|part| setting.starts_with(part))
+}
+
 /// The recipes that say what they change of the one for households with few demonstrations.
 fn methods() -> Vec<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("recipes/methods");
@@ -194,7 +216,12 @@ fn copy_folder(from: &Path, to: &Path) {
 fn try_method(folder: &Path, method: &str) -> Result<(), String> {
     let mut arguments = vec!["train", method, "--name", method, "--threads", "1", "--seed", "5"];
     arguments.extend(["--start-from", "runs/warm/checkpoints/iteration-000003"]);
-    TOY.iter().for_each(|setting| arguments.extend(["--set", *setting]));
+    let staged = STAGED.iter().find(|(name, _)| *name == method).map(|(_, settings)| *settings);
+    let toy = TOY.iter().filter(|setting| staged.is_none() || !is_of_stages(setting));
+    toy.for_each(|setting| arguments.extend(["--set", *setting]));
+    let of_stages: Vec<String> =
+        staged.into_iter().flatten().map(|setting| format!("stages.{setting}")).collect();
+    of_stages.iter().for_each(|setting| arguments.extend(["--set", setting]));
     // Those that are held to other models are told which.
     if ["salsa", "kdrl"].contains(&method) {
         arguments.extend(["--set", OTHERS]);
@@ -259,8 +286,10 @@ fn every_method_trains_a_toy_moves_weights_and_resumes_to_the_bit() {
     let folder = folder.path();
     let warm = ["--set", "reinforce.iterations=0", "--set", "data.test=[]", "--name", "warm"];
     succeed(folder, &[&["train", "tiny.toml"][..], &warm].concat());
+    let dataset = ["--out", "lake", "--tasks", "8", "--episodes", "4", "--seed", "3"];
+    succeed(folder, &[&["collect", "--suite", "frozen-lake"][..], &dataset].concat());
     let mut methods = methods();
-    assert!(methods.len() > 75, "{methods:?}");
+    assert!(methods.len() > 80, "{methods:?}");
     // While one is written, it alone.
     if let Ok(only) = std::env::var("SPAR_ONLY_METHODS") {
         methods.retain(|method| only.split(',').any(|it| it == method));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use spar_core::{
     Action, Conversation, Encoded, Message, Observation, ParsedAction, Part, Policy, PolicyError,
-    PromptTokens, Role, ToolSpec, Trajectory,
+    PromptTokens, Role, ToolSpec, Trajectory, Turn,
 };
 use spar_tasks::Task;
 
@@ -401,6 +401,42 @@ impl<'a> Context<'a> {
         }
     }
 
+    /// Appends a turn in which the policy acted: its answer, with the tokens as it sampled them, or what was [carried
+    /// out](Observation::carried_out) in its place, and what the environment showed.
+    pub(crate) fn push_acted(&mut self, turn: &Turn, sampled: &[u32]) {
+        let shown = &turn.step.observation;
+        match &shown.carried_out {
+            None => {
+                self.push_answer(&turn.text, &turn.parsed, sampled);
+                self.push_observation(shown, said_in(&turn.parsed));
+            }
+            Some(action) => {
+                self.push_carried_out(action, sampled);
+                self.push_observation(shown, Some(action.said()));
+            }
+        }
+    }
+
+    /// Appends an action in the place of the answer with these tokens: the conversation is laid out anew behind what stood before
+    /// that.
+    fn push_carried_out(&mut self, action: &Action, sampled: &[u32]) {
+        // Who plays has refused what cannot be written.
+        let written = self.parser.write(action, &self.tools);
+        let written = written.unwrap_or_else(|_| action.key().into_owned());
+        let message = self.answer(&written, &ParsedAction::of(action.clone()));
+        self.is_open = false;
+        self.is_broken = true;
+        self.push(Mark::Answer(self.num_observations), message);
+        self.since_summary += 1;
+        self.encoded = self.messages.len();
+        self.answer = self.previous.len();
+        if self.laid_out.is_empty() {
+            self.previous.extend_from_slice(sampled);
+        } else {
+            self.laid_out.extend_from_slice(sampled);
+        }
+    }
+
     /// An answer as a message.
     fn answer(&self, text: &str, parsed: &ParsedAction) -> Message {
         let (thoughts, said) = match self.config.reasoning {
@@ -548,8 +584,7 @@ impl EpisodeConfig {
             if turn.is_summary() {
                 continue;
             }
-            context.push_answer(&turn.text, &turn.parsed, &[]);
-            context.push_observation(&turn.step.observation, said_in(&turn.parsed));
+            context.push_acted(turn, &[]);
         }
         Arc::unwrap_or_clone(context.messages)
     }
@@ -568,7 +603,9 @@ impl EpisodeConfig {
                 shown.push(Vec::new());
                 continue;
             }
-            context.push_observation(&turn.step.observation, said_in(&turn.parsed));
+            let observation = &turn.step.observation;
+            let carried_out = observation.carried_out.as_ref().map(Action::said);
+            context.push_observation(observation, carried_out.or(said_in(&turn.parsed)));
             shown.push(context.take_messages());
         }
         shown

@@ -33,6 +33,7 @@ pub use choice::ContextPolicyChoice;
 pub use compact::{Compact, CompactOptions};
 pub use config::{ContextConfig, ListUntried, ReasoningRule};
 pub use context::Context;
+#[cfg(test)]
 pub(crate) use context::said_in;
 pub use editor::ContextEditor;
 pub use elide_observations::{ElideObservations, ElideOptions};

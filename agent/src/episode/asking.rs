@@ -49,7 +49,9 @@ pub(super) async fn answer(
         }
         Player::Oracle { encoder } => (environment.oracle_action(), encoder),
         Player::Expert { encoder } => (environment.expert_action(), encoder),
-        Player::RollIn { .. } => unreachable!("it is one of the others at every turn"),
+        Player::RollIn { .. } | Player::Noisy { .. } => {
+            unreachable!("it is one of the others at every turn")
+        }
     };
     let name = player.name();
     let action = action

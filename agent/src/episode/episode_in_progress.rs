@@ -24,7 +24,7 @@ use super::budgets::Budgets;
 use super::ends::{broken, cancelled, failed, late, panicked, policy_end, truncated};
 use super::{BranchError, BranchPoint, Episode};
 use crate::collect::panic_text;
-use crate::contexts::{Context, Next, Prompt, said_in};
+use crate::contexts::{Context, Next, Prompt};
 use crate::scaffolds::{ToolUse, Unread};
 use crate::spend::EpisodeTally;
 use crate::{EpisodeConfig, Player, error_chain};
@@ -404,8 +404,7 @@ impl<'a> EpisodeInProgress<'a> {
         if turn.is_summary() {
             self.take_summary(turn);
         } else {
-            self.context.push_answer(&turn.text, &turn.parsed, &turn.sampled.ids);
-            self.context.push_observation(&turn.step.observation, said_in(&turn.parsed));
+            self.context.push_acted(turn, &turn.sampled.ids);
             self.state_key.clone_from(&turn.step.observation.state_key);
             self.admissible.clone_from(&turn.step.observation.admissible);
         }
@@ -537,8 +536,15 @@ impl<'a> EpisodeInProgress<'a> {
         let terminated = step.terminated;
         self.state_key.clone_from(&step.observation.state_key);
         if !terminated {
-            self.context.push_answer(&turn.text, &turn.parsed, &turn.sampled.ids);
-            self.context.push_observation(&step.observation, said_in(&turn.parsed));
+            if let Some(action) = &step.observation.carried_out {
+                let index = self.trajectory.turns.len();
+                let written = self.config.parser().write(action, &self.trajectory.tools_at(index));
+                written.map_err(|error| {
+                    let detail = format!("what was carried out has no words: {error}");
+                    failed(Boundary::Environment, &detail)
+                })?;
+            }
+            self.context.push_acted(&turn, &turn.sampled.ids);
             self.admissible.clone_from(&step.observation.admissible);
         }
         self.trajectory.turns.push(turn);

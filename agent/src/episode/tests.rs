@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use spar_core::{
-    Boundary, Completion, CompletionRequest, EndReason, Limit, Message, Policy, PolicyError,
-    PolicyVersion, RewardPart, Role, Seat, Seed, Source, Spend, StopCause, Trajectory, Verdict,
+    Action, Boundary, Completion, CompletionRequest, EndReason, Limit, Message, Observation,
+    Policy, PolicyError, PolicyVersion, RewardPart, Role, Sample, Seat, Seed, Source, Spend, Step,
+    StopCause, Trajectory, Verdict,
 };
 use spar_envs::{Environment, EnvironmentError, TimeRules};
 use tokio::time::{Instant, sleep};
@@ -15,11 +16,12 @@ use super::*;
 use crate::contexts::said_in;
 use crate::fake_environment::{FakeEnvironment, fake_task};
 use crate::policies::{RandomPolicy, ScriptedPolicy};
+use crate::samples::cut_samples;
 use crate::spend::EpisodeTally;
 use crate::{ContextConfig, EpisodeConfig, Guide, ParserChoice, RollIn};
 
 async fn run_with(
-    environment: &mut FakeEnvironment,
+    environment: &mut dyn Environment,
     player: Player<'_>,
     config: &EpisodeConfig,
 ) -> Trajectory {
@@ -27,7 +29,7 @@ async fn run_with(
 }
 
 async fn run_seeded(
-    environment: &mut FakeEnvironment,
+    environment: &mut dyn Environment,
     player: Player<'_>,
     config: &EpisodeConfig,
     seed: Seed,
@@ -65,6 +67,64 @@ async fn a_solved_task_terminates_the_episode() {
         let first = &trajectory.turns[0];
         first.prompt.appended.len() + first.sampled.ids.len()
     });
+}
+
+/// A corridor in which everybody is led to the right.
+#[derive(Clone)]
+struct Led(FakeEnvironment);
+
+#[async_trait]
+impl Environment for Led {
+    fn name(&self) -> &'static str {
+        "led"
+    }
+
+    async fn reset(&mut self, seed: Seed) -> Result<Observation, EnvironmentError> {
+        self.0.reset(seed).await
+    }
+
+    async fn step(&mut self, action: &Action) -> Result<Step, EnvironmentError> {
+        let right = Action::from("right");
+        let mut step = self.0.step(&right).await?;
+        if *action != right {
+            step.valid = false;
+            step.observation.carried_out = Some(right);
+        }
+        Ok(step)
+    }
+}
+
+#[tokio::test]
+async fn what_was_carried_out_stands_in_the_place_of_an_answer_and_weighs_nothing() {
+    let policy = ScriptedPolicy::new(["wrong", "right", "right"]);
+    let config = EpisodeConfig { constrain_to_admissible: false, ..EpisodeConfig::default() };
+    let mut led = Led(FakeEnvironment::new());
+    let trajectory = run_with(&mut led, Player::Policy(&policy), &config).await;
+    let texts: Vec<&str> = trajectory.turns.iter().map(|turn| turn.text.as_str()).collect();
+    assert_eq!((texts, trajectory.success), (vec!["wrong", "right", "right"], true));
+    let conversation = config.conversation(&fake_task(0), &trajectory);
+    let said = conversation.iter().filter(|message| message.role == Role::Assistant);
+    let said: Vec<String> = said.map(|message| message.text().into_owned()).collect();
+    assert_eq!(said, ["right", "right", "right"]);
+
+    // The answer is trained behind what came before it, and is not there any more afterwards.
+    let samples = cut_samples(&trajectory).unwrap();
+    let answer = &trajectory.turns[0].sampled.ids;
+    let encoded = policy.encode(None, &Message::new(Role::Assistant, "right"));
+    assert_ne!(*answer, encoded);
+    let [first, second] = &samples[..] else { panic!("two samples: {samples:?}") };
+    assert!(first.tokens.ends_with(answer));
+    let start = first.len() - answer.len();
+    assert!(second.tokens.starts_with(&first.tokens[..start]));
+    let put: Vec<u32> = second.tokens[start..start + encoded.len()].to_vec();
+    assert_eq!(put, encoded);
+    let of_turns = |sample: &Sample| -> Vec<u32> {
+        let mut turns = sample.turns.clone();
+        turns.retain(|turn| *turn != Sample::OBSERVED);
+        turns.dedup();
+        turns
+    };
+    assert_eq!((of_turns(first), of_turns(second)), (vec![0], vec![1, 2]));
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::Redactor;
-use crate::{Boundary, EndReason, Media, Observation, Trajectory};
+use crate::{Action, Boundary, EndReason, Media, Observation, Trajectory};
 
 impl Redactor {
     /// Takes the secrets out of all texts in a JSON value, names of fields among them; whether there were any.
@@ -33,9 +33,23 @@ impl Redactor {
     /// Takes the secrets out of what an environment shows, before anybody sees it; whether there were any. Media are
     /// looked through where they are text.
     pub fn observation(&self, observation: &mut Observation) -> bool {
-        let Observation { text, media: _, results, instruction, admissible, state_key } =
-            observation;
+        let Observation {
+            text,
+            media: _,
+            results,
+            instruction,
+            carried_out,
+            admissible,
+            state_key,
+        } = observation;
         let mut found = self.clean(text) | self.clean(state_key);
+        if let Some(Action::Text { text } | Action::Calls { text, .. }) = carried_out {
+            found |= self.clean(text);
+        }
+        if let Some(Action::Calls { calls, .. }) = carried_out {
+            let arguments = calls.iter_mut().flat_map(|call| call.arguments.values_mut());
+            found |= arguments.fold(false, |found, value| self.value(value) | found);
+        }
         for result in results {
             found |= self.clean(&mut result.text) | self.clean(&mut result.call);
         }

@@ -500,7 +500,8 @@ impl WrittenObservation {
             actions.into()
         });
         let state_key = state_key.unwrap_or_else(|| text.clone());
-        Ok(Observation { text, media, results, instruction, admissible, state_key })
+        let carried_out = None;
+        Ok(Observation { text, media, results, instruction, carried_out, admissible, state_key })
     }
 }
 

@@ -10,6 +10,8 @@
 //! through. The innermost is named first. One that judges answers within an episode does it by the task's graders, which then have to be such
 //! as can judge an answer alone; its verdict is the episode's. A new wrapper is one file and one row of [`wrapper_registry`].
 
+mod matching;
+mod semi_online;
 mod stochastic;
 mod stochastic_options;
 mod unary_feedback;
@@ -19,6 +21,10 @@ use spar_core::registry::{Axis, Given, OptionSet, Row, RowError, Table};
 use spar_tasks::graders::Graders;
 use spar_tasks::{Task, WrapperConfig};
 
+pub use matching::Matcher;
+pub(crate) use matching::matches;
+pub(crate) use semi_online::measured;
+pub use semi_online::{SemiOnline, SemiOnlineOptions};
 pub use stochastic_options::{
     Concept, ConceptDriftOptions, Drift, MissingObservationsOptions, NoisyObservationsOptions,
     RandomActionsOptions, RandomEventsOptions, Replacement, Unit,
@@ -64,6 +70,18 @@ const ROWS: &[WrapperRow] = &[
             wrap: |given, inner, task| {
                 Ok(Box::new(UnaryFeedback::new(given.read()?, inner, task)?))
             },
+        },
+    },
+    Row {
+        name: "semi_online",
+        about: "The policy goes along what the oracle does, or what was recorded; where it differs, its history goes on as that has it.",
+        source: "UI-S1, arXiv 2509.11543, sections 3.2 and 3.4, and its code",
+        formula: "match = 1[action = shown] / steps; sop = (progress + success) / 2",
+        options: OptionSet::of::<SemiOnlineOptions>(),
+        open: NamedWrapper {
+            judges: false,
+            turns: |_| Ok(1),
+            wrap: |given, inner, _| Ok(Box::new(SemiOnline::new(given.read()?, inner)?)),
         },
     },
     Row {

@@ -96,9 +96,15 @@ impl Training {
                 .with([("split", evaluation.split.clone())]);
             self.timings.append(&timing.with(values))?;
         }
+        let manifest = self.domains.of(&place.data).suite.manifest();
+        let mut stages = self.plan.stages().iter();
+        let references = stages.find_map(|planned| planned.stage.references(manifest));
+        let normalized = references.and_then(|it| it.normalized(evaluation.overall.mean_reward));
+        let normalized = normalized.map(|score| ("normalized_score", score));
         // By task first, so that what the metrics tell of is there.
         self.evaluations.append(&task_record(iteration, kind, evaluation).with(told()))?;
-        self.log(&evaluation_record(iteration, kind, evaluation).with(told()))
+        let record = evaluation_record(iteration, kind, evaluation).with(told());
+        self.log(&record.with(normalized))
     }
 
     pub(super) fn log(&mut self, record: &MetricRecord) -> anyhow::Result<()> {

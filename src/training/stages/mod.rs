@@ -11,6 +11,7 @@
 mod evaluate;
 mod groups;
 mod imitate;
+mod offline;
 mod outline;
 mod plan;
 mod prefer;

@@ -6,9 +6,10 @@ use spar_core::registry::{Axis, Given, OptionSet, Row, RowError, Table, to_optio
 use super::Stage;
 use super::evaluate::{Evaluate, EvaluateOptions};
 use super::imitate::Imitate;
+use super::offline::Offline;
 use super::prefer::Prefer;
 use super::reinforce::Reinforce;
-use crate::recipe::{ImitateConfig, PreferConfig, ReinforceConfig, StageConfig};
+use crate::recipe::{ImitateConfig, OfflineConfig, PreferConfig, ReinforceConfig, StageConfig};
 
 /// Makes a stage from its options, or tells all that is wrong with them.
 pub type OpenStage = fn(&Given<'_>) -> Result<Box<dyn Stage>, RowError>;
@@ -43,6 +44,14 @@ const ROWS: &[StageRow] = &[
         formula: "",
         options: OptionSet::of::<PreferConfig>(),
         open: |given| Ok(Box::new(Prefer { config: given.read()? })),
+    },
+    Row {
+        name: "offline",
+        about: "Learns from episodes that others played: by behaviour cloning, of the best alone, or by advantages.",
+        source: "AWR, arXiv 1910.00177; A-LoL, arXiv 2305.14718; percent BC, arXiv 2106.01345; scores as D4RL, arXiv 2004.07219",
+        formula: "",
+        options: OptionSet::of::<OfflineConfig>(),
+        open: |given| Ok(Box::new(Offline { config: given.read()? })),
     },
     Row {
         name: "evaluate",

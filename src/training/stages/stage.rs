@@ -8,6 +8,7 @@ use serde_json::Value;
 use spar_agent::Cancellation;
 use spar_core::Seed;
 use spar_policy::Tokenizer;
+use spar_tasks::{ScoreReferences, SuiteManifest};
 use spar_trainer::{MetricRecord, TrainerConfig};
 
 use super::Place;
@@ -84,6 +85,18 @@ pub trait Stage: Send + Sync {
     /// All that is wrong with its own files; see [`Stage::splits`] for what others are asked.
     fn data_problems(&self) -> Vec<String> {
         Vec::new()
+    }
+
+    /// What it cannot do with a suite that it plays.
+    fn suite_problems(&self, suite: &SuiteManifest) -> Vec<String> {
+        let _ = suite;
+        Vec::new()
+    }
+
+    /// Between which returns scores in this suite are normalised, where it knows.
+    fn references(&self, suite: &SuiteManifest) -> Option<ScoreReferences> {
+        let _ = suite;
+        None
     }
 
     /// The files that it reads, which have to stay as they are while the run lasts.

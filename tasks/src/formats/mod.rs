@@ -13,6 +13,7 @@ mod bird;
 mod code_problems;
 mod env_toml;
 mod jsonl;
+mod offline;
 mod ors_toml;
 mod question_array;
 mod questions;
@@ -32,6 +33,7 @@ pub use bird::Bird;
 pub use code_problems::CodeProblems;
 pub use env_toml::EnvToml;
 pub use jsonl::Jsonl;
+pub use offline::Offline;
 pub use ors_toml::OrsToml;
 pub use question_array::QuestionArray;
 pub use questions::Questions;
@@ -108,6 +110,14 @@ const ROWS: &[FormatRow] = &[
         formula: "",
         options: OptionSet::NONE,
         open: &Jsonl,
+    },
+    Row {
+        name: "offline",
+        about: "A folder with episodes that others played, by how good they were; `spar collect` writes it.",
+        source: "own, after D4RL, arXiv 2004.07219, docs/offline.md",
+        formula: "",
+        options: OptionSet::NONE,
+        open: &Offline,
     },
     Row {
         name: "questions",
@@ -343,6 +353,8 @@ mod tests {
         fs::create_dir_all(&server).unwrap();
         let ors = "name = 's'\nversion = '1'\nabout = 'a'\nmax_turns = 3\n[server]\nurl = 'http://127.0.0.1:9'\n[splits.test]\ncount = 2\n";
         fs::write(server.join("ors.toml"), ors).unwrap();
+        let offline = root.join("offline");
+        crate::offline::tests::write_dataset(&offline);
         let rows = root.join("rows.jsonl");
         fs::write(&rows, crate::swe_suite::tests::row("a__b-1")).unwrap();
         let mut all = vec![
@@ -360,6 +372,7 @@ mod tests {
             ("bfcl", leaderboard),
             ("ors.toml", server),
             ("swe", rows),
+            ("offline", offline),
         ];
         let case = r#"[{\"input\": \"\", \"output\": \"\", \"testtype\": \"stdin\"}]"#;
         let cases = r#""{\"inputs\": [\"\"], \"outputs\": [\"\"]}""#;
