@@ -36,8 +36,8 @@ pub(crate) use serve::{
 };
 pub(crate) use spend::{RedactArguments, SecretArguments, SpendArguments};
 pub(crate) use tasks::{
-    BuildImageArguments, ImportArguments, MakeCommand, MakeRepairArguments, TasksArguments,
-    TasksCommand, TasksImpactArguments, TasksListArguments, TasksShowArguments,
+    BuildImageArguments, GradeArguments, ImportArguments, MakeCommand, MakeRepairArguments,
+    TasksArguments, TasksCommand, TasksImpactArguments, TasksListArguments, TasksShowArguments,
 };
 
 /// The gym in which language-model agents train.

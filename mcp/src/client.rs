@@ -23,6 +23,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
 use crate::content::{of_call, of_prompt, of_resource};
+use crate::event_stream::{self, EventLines};
 use crate::line_transport::LineTransport;
 use crate::watched::{Watch, Watched};
 use crate::{CallFailure, McpError, McpFault, McpHttpServer, McpLimits, McpOutput};
@@ -126,6 +127,26 @@ impl McpClient {
             last_words: watch.last_words(),
         })?;
         Self::begin(server, transport, watch, limits, None).await
+    }
+
+    /// Takes up a connection over a stream of events, the older of the two transports over HTTP.
+    ///
+    /// # Errors
+    ///
+    /// As [`McpClient::over_http`].
+    pub async fn over_events(
+        server: impl Into<String>,
+        at: &McpHttpServer,
+        limits: McpLimits,
+    ) -> Result<Self, McpError> {
+        let server = server.into();
+        let opened = event_stream::open(at, &limits).await;
+        let EventLines { stdin, stdout, stderr } = opened.map_err(|detail| McpError {
+            server: server.clone(),
+            fault: McpFault::Unreachable { detail },
+            last_words: Watch::default().last_words(),
+        })?;
+        Self::over_streams(server, McpServerStreams::new(stdin, stdout, stderr), limits).await
     }
 
     async fn begin(

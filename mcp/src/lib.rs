@@ -49,6 +49,7 @@
 mod client;
 mod content;
 mod error;
+mod event_stream;
 mod http;
 mod limits;
 mod line_transport;
@@ -57,6 +58,6 @@ mod watched;
 pub use client::{McpClient, McpServerStreams, Offered};
 pub use content::{McpOutput, read_result};
 pub use error::{CallFailure, McpError, McpFault};
-pub use http::McpHttpServer;
+pub use http::{McpHttpServer, loopback_port};
 pub use limits::McpLimits;
 pub use line_transport::{LineMessage, read_line};

@@ -58,7 +58,7 @@ mod set_up;
 mod shell;
 mod spec;
 
-pub use archive::Carried;
+pub use archive::{Carried, CarriedPath};
 pub use byte_stream::ByteStream;
 pub use capability_set::CapabilitySet;
 pub use captured::Captured;

@@ -7,6 +7,8 @@ use clap::{Args, Subcommand};
 use spar::instance_image::DEFAULT_BASE;
 use spar::swe::ROW_FORMATS;
 
+use super::EnvironmentArguments;
+
 /// Arguments of `spar tasks`.
 #[derive(Debug, Args)]
 pub(crate) struct TasksArguments {
@@ -27,6 +29,10 @@ pub(crate) enum TasksCommand {
     /// The folder that is written is a suite, for `spar eval --suite FOLDER`. It is written whole or not at all, and importing the
     /// same file into it again does nothing.
     Import(ImportArguments),
+    /// Grade patches that others have written: a file of predictions, as SWE-bench's tools write and read them.
+    ///
+    /// Each is applied and tested in a fresh sandbox, as those of agents are.
+    Grade(GradeArguments),
     /// Score the tasks that a run has played by how their success went along with that of all, and choose the best of them.
     ///
     /// The score is LIMR's, 1 - sum (r - mean)^2 / sum (1 - mean)^2 over the iterations in which a task was played. Train with
@@ -138,6 +144,32 @@ pub(crate) struct ImportArguments {
     #[arg(long)]
     pub(crate) force: bool,
     /// Print the report as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Arguments of `spar tasks grade`.
+#[derive(Debug, Args)]
+pub(crate) struct GradeArguments {
+    /// A suite of software-engineering instances: a file of rows, a folder.
+    pub(crate) suite: String,
+    /// JSON lines, or an array or object of JSON, with `instance_id`, `model_name_or_path` and `model_patch`.
+    pub(crate) predictions: PathBuf,
+    /// A split; may be given several times. Left out, all of them.
+    #[arg(long)]
+    pub(crate) split: Vec<String>,
+    /// Folder of third-party data, for suites that need it.
+    #[arg(long, env = "ALFWORLD_DATA")]
+    pub(crate) data: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) environment: EnvironmentArguments,
+    /// Instances under way at one time, each with a sandbox of its own.
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=1024))]
+    pub(crate) concurrency: usize,
+    /// Write BASE.report.json of the run, BASE.instances.json of each instance and BASE.predictions.jsonl, in SWE-bench's shape.
+    #[arg(long, value_name = "BASE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Print what was found as JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -34,7 +34,7 @@ pub use instance::{
     Artifact, CollectHook, Compose, Content, DockerSpecs, Dockerfile, Gold, HealthCheck,
     HiddenFile, HiddenFiles, ImageAsset, Instance, Issue, Limits, McpServer, McpTransport,
     NetworkPolicy, ParserName, RepoSpec, RewardStrategy, SandboxSource, Stage, Verification,
-    host_variable, host_variables,
+    VerifierSandbox, host_variable, host_variables,
 };
 pub use patch::{
     Binary, Body, FileChange, Hunk, Kind, NON_TEST_SUFFIXES, Patch, PatchError, PatchLimits,

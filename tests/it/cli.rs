@@ -57,7 +57,7 @@ fn every_command_explains_itself() {
         let help = succeed(Path::new("."), &["sandbox", verb, "--help"]).out;
         insta::assert_snapshot!(format!("help_sandbox_{verb}"), help);
     }
-    for verb in ["ls", "show", "import", "build-image"] {
+    for verb in ["ls", "show", "import", "grade", "build-image"] {
         let help = succeed(Path::new("."), &["tasks", verb, "--help"]).out;
         insta::assert_snapshot!(format!("help_tasks_{}", verb.replace('-', "_")), help);
     }

@@ -257,3 +257,42 @@ fn the_recipe_for_issues_of_repositories_trains_a_tiny_model_in_local_sandboxes(
         "{checked}"
     );
 }
+
+#[test]
+#[ignore = "needs namespaces"]
+fn patches_of_others_are_graded_in_local_sandboxes() {
+    let folder = workplace();
+    write_instances(&folder.path().join("tasks"));
+    let rows = std::fs::read_to_string(folder.path().join("tasks/rows.jsonl")).unwrap();
+    let row: Value = serde_json::from_str(rows.lines().next().unwrap()).unwrap();
+    let wrong = "diff --git a/notes b/notes\nnew file mode 100644\n--- /dev/null\n+++ b/notes\n@@ -0,0 +1 @@\n+x\n";
+    let unfit = "diff --git a/no.py b/no.py\n--- a/no.py\n+++ b/no.py\n@@ -1 +1 @@\n-x\n+y\n";
+    let patches = [row["patch"].as_str().unwrap(), wrong, unfit, ""];
+    let lines: String = patches
+        .iter()
+        .enumerate()
+        .map(|(number, patch)| {
+            let line = serde_json::json!({
+                "instance_id": format!("own__calc-{number}"), "model_name_or_path": "me", "model_patch": patch,
+            });
+            format!("{line}\n")
+        })
+        .collect();
+    std::fs::write(folder.path().join("predictions.jsonl"), &lines).unwrap();
+    let grade = ["tasks", "grade", "tasks", "predictions.jsonl", "--backend", "local"];
+    let more = ["--concurrency", "2", "--out", "graded"];
+    let told = succeed(folder.path(), &[&grade[..], &more[..]].concat()).out;
+    assert!(told.contains("own__calc-0  resolved\n"), "{told}");
+    assert!(told.contains("own__calc-2  failed: its patch cannot be applied"), "{told}");
+    assert!(told.contains("own__calc-3  failed: the patch is empty\n"), "{told}");
+    assert!(told.contains("calc: 1 of 4 resolved"), "{told}");
+    let report = std::fs::read_to_string(folder.path().join("graded.report.json")).unwrap();
+    let report: Value = serde_json::from_str(&report).unwrap();
+    assert_eq!(report["resolved_ids"], serde_json::json!(["own__calc-0"]), "{report:#}");
+    assert_eq!(report["empty_patch_ids"], serde_json::json!(["own__calc-3"]), "{report:#}");
+    let unknown = lines.replace("own__calc-3", "own__calc-99");
+    std::fs::write(folder.path().join("predictions.jsonl"), unknown).unwrap();
+    let refused = run(folder.path(), &grade);
+    assert_eq!(refused.code, Some(1), "{}", refused.out);
+    assert!(refused.err.contains("has no instance `own__calc-99`"), "{}", refused.err);
+}

@@ -12,6 +12,7 @@ use spar_core::{ToolCall, ToolSpec};
 use spar_mcp::{CallFailure, McpError, McpOutput, Offered};
 
 use super::servers::{Connection, ServerKind};
+use super::within::Within;
 use super::{McpOptions, OnFailure};
 use crate::EnvironmentError;
 use crate::tools::{
@@ -72,6 +73,11 @@ struct McpTool {
     gone: Option<String>,
     /// Whether anything was called.
     was_used: bool,
+}
+
+/// The tools of a server in a sandbox that the episode has anyway.
+pub(crate) fn tool_within(options: McpOptions, within: Within) -> Box<dyn Tool> {
+    Box::new(McpTool::of(Arc::new(ServerKind::within(options, within))))
 }
 
 impl McpTool {

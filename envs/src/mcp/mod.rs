@@ -16,8 +16,10 @@ mod options;
 mod servers;
 #[cfg(test)]
 mod tests;
+mod within;
 
 pub(crate) use generator::stock_task;
-pub(crate) use mcp_tool::ROW;
+pub(crate) use mcp_tool::{ROW, tool_within};
 pub use options::{McpOptions, McpSandbox, OnFailure};
 pub(crate) use servers::McpServers;
+pub(crate) use within::{ServerPlace, Within};

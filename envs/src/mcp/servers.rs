@@ -10,6 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use super::McpOptions;
+use super::within::{Bridge, Within};
 use crate::EnvironmentError;
 use crate::process::{Launched, Launcher, Running};
 
@@ -62,6 +63,8 @@ pub(super) struct ServerKind {
     pub(super) options: McpOptions,
     /// Absent where they are reached by a URL.
     launcher: Option<Launcher>,
+    /// Where they are in a sandbox that their episode has anyway.
+    within: Option<Within>,
     places: Arc<Semaphore>,
 }
 
@@ -69,6 +72,8 @@ pub(super) struct ServerKind {
 pub(super) struct Connection {
     pub(super) client: McpClient,
     running: Option<Running>,
+    /// The way into a sandbox that the server listens in.
+    _bridge: Option<Bridge>,
     _place: OwnedSemaphorePermit,
 }
 
@@ -77,7 +82,13 @@ impl ServerKind {
         let is_process = options.url.is_none();
         let launcher = is_process.then(|| Launcher::new(Arc::new(options.program())));
         let places = Arc::new(Semaphore::new(options.servers));
-        Self { options, launcher, places }
+        Self { options, launcher, within: None, places }
+    }
+
+    /// The one server of these options that is in a sandbox.
+    pub(super) fn within(options: McpOptions, within: Within) -> Self {
+        let places = Arc::new(Semaphore::new(1));
+        Self { options, launcher: None, within: Some(within), places }
     }
 
     /// Starts a server, or takes up a connection with one.
@@ -87,6 +98,10 @@ impl ServerKind {
         let place = timeout(patience, Arc::clone(&self.places).acquire_owned()).await;
         let place = place.map_err(|_| EnvironmentError::NoPlace { seconds: options.wait_secs })?;
         let place = place.expect("nobody closes it");
+        if let Some(within) = &self.within {
+            let (client, running, _bridge) = within.connect(options, limits).await?;
+            return Ok(Connection { client, running, _bridge, _place: place });
+        }
         let Some(launcher) = &self.launcher else {
             let url = options.url.as_deref().unwrap_or_default();
             let at = options.http(url).map_err(|detail| EnvironmentError::NoServer {
@@ -94,12 +109,15 @@ impl ServerKind {
                 detail,
             })?;
             let client = McpClient::over_http(&options.name, &at, limits).await?;
-            return Ok(Connection { client, running: None, _place: place });
+            return Ok(Connection { client, running: None, _bridge: None, _place: place });
         };
         let Launched { stdin, stdout, stderr, mut running } = launcher.launch().await?;
         let streams = McpServerStreams::new(stdin, stdout, stderr);
         match McpClient::over_streams(&options.name, streams, limits).await {
-            Ok(client) => Ok(Connection { client, running: Some(running), _place: place }),
+            Ok(client) => {
+                let running = Some(running);
+                Ok(Connection { client, running, _bridge: None, _place: place })
+            }
             Err(error) => {
                 let how = timeout(SETTLING, running.wait()).await.ok();
                 running.end().await;
@@ -121,7 +139,7 @@ impl Connection {
 
     /// Ends the server, or the connection with it.
     pub(super) async fn close(self) {
-        let Self { client, running, _place } = self;
+        let Self { client, running, _bridge, _place } = self;
         client.close().await;
         if let Some(mut running) = running {
             // Its input has ended, and with it most servers do.

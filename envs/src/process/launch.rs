@@ -36,7 +36,14 @@ pub(crate) struct Launched {
 /// What ends a program when it is dropped.
 pub(crate) enum Running {
     Local(LocalProcess),
-    Sandboxed { handle: ProcessHandle, sandbox: Box<PooledSandbox> },
+    Sandboxed {
+        handle: ProcessHandle,
+        sandbox: Box<PooledSandbox>,
+    },
+    /// In a sandbox that others hold.
+    Inside {
+        handle: ProcessHandle,
+    },
 }
 
 impl Running {
@@ -44,7 +51,7 @@ impl Running {
     pub(crate) async fn wait(&mut self) -> String {
         match self {
             Self::Local(process) => process.wait().await,
-            Self::Sandboxed { handle, .. } => {
+            Self::Sandboxed { handle, .. } | Self::Inside { handle } => {
                 handle.wait().await.map_or_else(|error| error.to_string(), |end| end.to_string())
             }
         }
@@ -55,6 +62,7 @@ impl Running {
         match self {
             // Looks for descendants, which is no work for a thread that others wait for.
             Self::Local(process) => drop(tokio::task::spawn_blocking(|| drop(process)).await),
+            Self::Inside { handle } => drop(handle),
             Self::Sandboxed { handle, sandbox } => {
                 drop(handle);
                 if let Err(error) = sandbox.close().await {

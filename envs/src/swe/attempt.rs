@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use spar_sandbox::Sandbox;
 use spar_sandbox::pool::PooledSandbox;
+use spar_sandbox::{NetworkPolicy, Sandbox, SandboxError, SandboxSpec, Snapshot};
 use spar_swe::grade::Outcome;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-use super::grader::{grade_in_place, grade_patch};
+use super::evidence::{gather, take as take_artifacts};
+use super::grader::{grade_carried, grade_in_place, grade_patch};
 use super::patch::{Taken, take};
 use super::place::{PATCHING, Plan};
 use super::repository::Repository;
@@ -45,22 +46,30 @@ pub(super) async fn judge(
     let Place { machine, repository, handed_in } = place;
     let sandbox = Arc::clone(&machine.sandbox);
     let whole = plan.deadlines.whole_verify();
-    // 1. Nothing of the agent runs from here on, or nothing is judged.
+    // 1. What is gathered from what the agent left running.
+    gather(plan, sandboxes, &sandbox).await?;
+    // 2. Nothing of the agent runs from here on, or nothing is judged.
     let ended = timeout(whole, sandbox.end_all()).await;
     if let Err(error) = in_time(Verify, whole, ended) {
         let fault = own_fault(&sandbox, &sandboxes.pool, Verify, error).await?;
         return Ok(unjudged(plan, &fault.text));
     }
     let Some(repository) = repository else {
+        if plan.has_own_verifier() {
+            return carried(plan, sandboxes, &sandbox, true).await;
+        }
+        if let Some(network) = plan.other_network() {
+            return in_other_network(plan, sandboxes, &sandbox, network, true).await;
+        }
         return in_place(plan, sandboxes, &sandbox).await;
     };
-    // 2. The patch is all that leaves its sandbox, which is given back: episodes that each hold one must not wait for each
+    // 3. The patch is all that leaves its sandbox, which is given back: episodes that each hold one must not wait for each
     //    other.
     let taken = taken(plan, sandboxes, &sandbox, repository, handed_in.take()).await?;
     sandbox.close().await.map_err(at(Verify))?;
     match taken {
         Taken::Unfit(reason) => Ok(failed(plan, reason)),
-        // 3. Tests run where the agent never was.
+        // 4. Tests run where the agent never was.
         Taken::Patch(patch) => grade_patch(plan, sandboxes, &patch).await,
     }
 }
@@ -77,11 +86,18 @@ pub(super) async fn judge_beside(
     // A second sandbox for this episode, of which there are only as many at one time as there is room for beside those of
     // agents, so that episodes do not wait for each other.
     let _turn = sandboxes.judging(patience).await.map_err(at(Verify))?;
+    gather(plan, sandboxes, &sandbox).await?;
     if let Some(repository) = repository {
         return match taken(plan, sandboxes, &sandbox, repository, handed_in.clone()).await? {
             Taken::Unfit(reason) => Ok(failed(plan, reason)),
             Taken::Patch(patch) => grade_patch(plan, sandboxes, &patch).await,
         };
+    }
+    if plan.has_own_verifier() {
+        return carried(plan, sandboxes, &sandbox, false).await;
+    }
+    if let Some(network) = plan.other_network() {
+        return in_other_network(plan, sandboxes, &sandbox, network, false).await;
     }
     let whole = plan.deadlines.whole_verify();
     let copied = timeout(whole, sandbox.fork_pooled()).await;
@@ -92,6 +108,16 @@ pub(super) async fn judge_beside(
             return Ok(unjudged(plan, &fault.text));
         }
     };
+    in_copy(plan, sandboxes, copy).await
+}
+
+/// Grades in a copy of the agent's sandbox, which is closed afterwards.
+async fn in_copy(
+    plan: &Plan,
+    sandboxes: &Sandboxes,
+    copy: PooledSandbox,
+) -> Result<SweVerdict, EnvironmentError> {
+    let whole = plan.deadlines.whole_verify();
     // Where copies hold memory, processes of the agent run on there.
     let ended = timeout(whole, copy.end_all()).await;
     let graded = match in_time(Verify, whole, ended) {
@@ -105,6 +131,64 @@ pub(super) async fn judge_beside(
         tracing::warn!(%error, "could not close a sandbox after grading in it");
     }
     graded
+}
+
+/// Grades in a copy of the agent's sandbox that reaches what the verification may: a sandbox has one network for as long as it
+/// lives.
+async fn in_other_network(
+    plan: &Plan,
+    sandboxes: &Sandboxes,
+    sandbox: &PooledSandbox,
+    network: &NetworkPolicy,
+    is_last: bool,
+) -> Result<SweVerdict, EnvironmentError> {
+    let whole = plan.deadlines.whole_verify();
+    let kept = timeout(whole, sandbox.snapshot()).await;
+    let kept = match in_time(Verify, whole, kept) {
+        Ok(kept) => kept,
+        Err(error @ SandboxError::Unsupported { .. }) => return Err(at(Verify)(error)),
+        Err(error) => {
+            let fault = own_fault(sandbox, &sandboxes.pool, Verify, error).await?;
+            return Ok(unjudged(plan, &fault.text));
+        }
+    };
+    let spec = SandboxSpec { network: network.clone(), ..kept.spec.clone() };
+    let elsewhere = Snapshot { spec, ..kept.clone() };
+    let graded = async {
+        if is_last {
+            // Episodes that each hold one must not wait for each other.
+            sandbox.close().await.map_err(at(Verify))?;
+        }
+        let copy = sandboxes.pool.restore(&elsewhere).await.map_err(at(Verify))?;
+        in_copy(plan, sandboxes, copy).await
+    };
+    let graded = graded.await;
+    if let Err(error) = sandboxes.pool.backend().remove_snapshot(&kept).await {
+        tracing::warn!(%error, "could not remove a snapshot after grading from it");
+    }
+    graded
+}
+
+/// Grades what is carried out of the agent's sandbox, where the verification has another to itself.
+async fn carried(
+    plan: &Plan,
+    sandboxes: &Sandboxes,
+    sandbox: &PooledSandbox,
+    is_last: bool,
+) -> Result<SweVerdict, EnvironmentError> {
+    let whole = plan.deadlines.whole_verify();
+    let taken = timeout(whole, take_artifacts(plan.instance(), sandbox)).await;
+    let taken = match in_time(Verify, whole, taken) {
+        Ok(taken) => taken,
+        Err(error) => {
+            let fault = own_fault(sandbox, &sandboxes.pool, Verify, error).await?;
+            return Ok(unjudged(plan, &fault.text));
+        }
+    };
+    if is_last {
+        sandbox.close().await.map_err(at(Verify))?;
+    }
+    grade_carried(plan, sandboxes, &taken).await
 }
 
 /// Grades in a sandbox where nothing runs any more.

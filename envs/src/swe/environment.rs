@@ -6,17 +6,20 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::Deserialize;
-use spar_core::{Action, Observation, RewardPart, Seed, Step, ToolSpec, Verdict};
-use spar_swe::{Gold, Instance};
+use spar_core::{Action, Observation, RewardPart, Seed, Step, ToolCall, ToolSpec, Verdict};
+use spar_swe::grade::Outcome;
+use spar_swe::{Gold, Instance, McpServer};
 use spar_tasks::{SweTask, Task};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::attempt::{Place, SharedPlace, judge, judge_beside};
 use super::gold::{breaking, solution};
+use super::grader::grade_patch;
 use super::guard::{Flag, flags};
 use super::place::{Begun, Plan};
 use super::schedule::Schedule;
+use super::servers::{Servers, in_words};
 use super::verdict::SweVerdict;
 use crate::aside::aside;
 use crate::terminal::course::{Asked, Course, as_results};
@@ -50,6 +53,8 @@ pub struct Swe {
 struct Episode {
     /// Absent until something has to be done in it.
     place: Option<SharedPlace>,
+    /// The task's own, where their tools are called.
+    servers: Option<Servers>,
     course: Course,
     /// What of its commands readers should look at, by the number of the first such command.
     flags: BTreeMap<Flag, usize>,
@@ -71,6 +76,7 @@ impl Episode {
     fn begin(place: Option<SharedPlace>, text: &str) -> Self {
         Self {
             place,
+            servers: None,
             course: Course::begin(text),
             flags: BTreeMap::new(),
             step: 0,
@@ -109,6 +115,34 @@ impl Swe {
             toolset: None,
             episode: None,
         })
+    }
+
+    /// Grades a patch that somebody has written elsewhere, as one of an agent is: applied and tested in a fresh sandbox. An
+    /// empty one resolves nothing, and no test runs for it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Swe::open`], also where the task is not judged by one patch; those of the sandbox.
+    pub async fn grade(
+        task: &Task,
+        resources: &Resources,
+        patch: &str,
+    ) -> Result<SweVerdict, EnvironmentError> {
+        let Self { schedule, sandboxes, .. } = Self::open(task, resources)?;
+        let plan = Arc::clone(schedule.plan(0));
+        if schedule.has_steps() || !plan.judges_patch() {
+            let detail = "it is not judged by one patch".to_owned();
+            let (task, environment) = (task.id.clone(), Self::NAME);
+            return Err(EnvironmentError::Parameters { task, environment, detail });
+        }
+        if patch.trim().is_empty() {
+            let id = &plan.instance().id;
+            let mut verdict = SweVerdict::without_run(id, Outcome::Failed, "the patch is empty");
+            verdict.patch = Some(String::new());
+            return Ok(verdict);
+        }
+        let patch = patch.as_bytes().to_vec();
+        aside(async move { grade_patch(&plan, &sandboxes, &patch).await }).await
     }
 
     /// The repository of a task, by its parameters alone.
@@ -152,9 +186,41 @@ impl Swe {
         let Begun { machine, repository } =
             aside(async move { schedule.begin(&sandboxes, &deadlines).await }).await?;
         let machine = machine.with_hands(self.hands());
+        if self.offers_servers() {
+            let (plan, sandbox) = (Arc::clone(self.plan()), Arc::clone(&machine.sandbox));
+            let limit = self.plan().deadlines.command;
+            let servers =
+                aside(async move { Servers::start(&plan, &sandbox, limit).await }).await?;
+            self.begun(call)?.servers = Some(servers);
+        }
         let place = Arc::new(Mutex::new(Place { machine, repository, handed_in: None }));
         self.begun(call)?.place = Some(Arc::clone(&place));
         Ok(place)
+    }
+
+    /// Whether tools of the task's servers are called as those of the shell are. With a toolset, and where no tools are called,
+    /// the agent is told of them and reaches them by itself.
+    fn offers_servers(&self) -> bool {
+        let has_some = !self.schedule.whole().mcp_servers.is_empty();
+        has_some && self.uses_tools && self.toolset.is_none()
+    }
+
+    /// Calls a tool of one of the task's servers.
+    async fn call_server(
+        &mut self,
+        action: &Action,
+        call: &ToolCall,
+        own_name: String,
+    ) -> Result<Step, EnvironmentError> {
+        let start = Instant::now();
+        let episode = self.begun("step")?;
+        let servers = episode.servers.as_mut().expect("it has the tool that is called");
+        let result = servers.call(call, own_name).await?;
+        let is_valid = !result.is_error;
+        let (results, text) = (vec![result], String::new());
+        let acted = Acted { results, text, is_valid, submission: None };
+        let worked = Worked { acted, is_lost: false };
+        Ok(episode.course.worked(action, worked, false, start.elapsed()))
     }
 
     /// A toolset that has not been worked with yet.
@@ -261,6 +327,15 @@ impl Swe {
             });
             stopped = entered.await?.err().map(|why| format!("the next cannot begin: {why}"));
         }
+        if stopped.is_none() && schedule.changes_user(number + 1) {
+            let (next, sandboxes) = (Arc::clone(&schedule), self.sandboxes.clone());
+            let opened_place = Arc::clone(&place);
+            let opened = aside(async move {
+                next.change_user(number + 1, &sandboxes, &mut opened_place.lock().await.machine)
+                    .await
+            });
+            stopped = opened.await?.err().map(|why| format!("the next cannot begin: {why}"));
+        }
         let mut text = String::new();
         if stopped.is_none() {
             let episode = self.begun("step")?;
@@ -290,7 +365,7 @@ impl Swe {
 
     /// What a step of the task begins with: the words of the toolset, which may look at the machine first, or of the
     /// environment.
-    async fn opening(&self, place: Option<&SharedPlace>) -> Result<String, EnvironmentError> {
+    async fn opening(&mut self, place: Option<&SharedPlace>) -> Result<String, EnvironmentError> {
         let plan = Arc::clone(self.plan());
         let step = self.episode.as_ref().map_or(0, |episode| episode.step);
         let deadlines = plan.deadlines_with(self.toolset.as_ref());
@@ -299,10 +374,14 @@ impl Swe {
             .agent_in(step)
             .map_or(deadlines.command, |all| deadlines.command.min(all));
         let deadlines = Deadlines { command, ..deadlines };
-        let Some(toolset) = &self.toolset else { return Ok(opening(&plan)) };
+        let servers = match self.offers_servers() {
+            true => &[][..],
+            false => &self.schedule.whole().mcp_servers,
+        };
+        let Some(toolset) = &self.toolset else { return Ok(opening(&plan, servers)) };
+        let task = statement(&plan, servers);
         let (toolset, place) = (toolset.clone(), place.map(Arc::clone));
         let opened = aside(async move {
-            let task = statement(&plan);
             let briefing = Briefing {
                 task: &task,
                 workdir: workdir(plan.instance()),
@@ -343,7 +422,7 @@ fn workdir(instance: &Instance) -> &str {
 }
 
 /// The task in words.
-fn statement(plan: &Plan) -> String {
+fn statement(plan: &Plan, servers: &[McpServer]) -> String {
     let issue = &plan.instance().issue;
     let mut text = issue.problem.trim_end().to_owned();
     for (heading, part) in [
@@ -358,12 +437,15 @@ fn statement(plan: &Plan) -> String {
     for image in &issue.images {
         text += &format!("\n\nImage: {}", image.url);
     }
+    if !servers.is_empty() {
+        text += in_words(servers).trim_end();
+    }
     text
 }
 
 /// The first message.
-fn opening(plan: &Plan) -> String {
-    let text = statement(plan);
+fn opening(plan: &Plan, servers: &[McpServer]) -> String {
+    let text = statement(plan, servers);
     let place = match &plan.instance().workdir {
         Some(workdir) if plan.judges_patch() => format!("The repository is in {workdir}. "),
         Some(workdir) => format!("You are in {workdir}. "),
@@ -433,7 +515,11 @@ impl Environment for Swe {
     fn tools(&self) -> Arc<[ToolSpec]> {
         match &self.episode {
             Some(episode) if self.uses_tools && !episode.course.is_over => {
-                self.toolset.as_ref().map_or_else(offered, |toolset| toolset.toolset().tools())
+                match (&self.toolset, &episode.servers) {
+                    (Some(toolset), _) => toolset.toolset().tools(),
+                    (None, Some(servers)) => servers.offered(),
+                    (None, None) => offered(),
+                }
             }
             _ => Arc::default(),
         }
@@ -450,6 +536,12 @@ impl Environment for Swe {
             return self.work(action).await;
         }
         let calls = action.tool_calls();
+        let servers = self.episode.as_ref().and_then(|episode| episode.servers.as_ref());
+        if let ([call], Some(servers)) = (calls, servers)
+            && let Some(own_name) = servers.own_name(&call.name)
+        {
+            return self.call_server(action, call, own_name).await;
+        }
         match Asked::of(action, self.uses_tools) {
             Asked::Command(command) => Ok(as_results(self.carry_out(&command).await?, calls)),
             Asked::Nothing(why) => Ok(self.begun("step")?.course.nothing_done(&why, calls)),
@@ -484,11 +576,17 @@ impl Environment for Swe {
             toolset: self.toolset.clone(),
             episode: None,
         };
-        if let Some(episode) = &self.episode {
+        let options = self.plan().shell_options();
+        // Servers can be handed to another thread, but not be looked at from two.
+        if let Some(episode) = self.episode.as_mut() {
             let place = match &episode.place {
                 // A new sandbox is as good where nothing was done.
+                // What servers remember is not copied: they are brought there by the same actions.
+                Some(_) if episode.course.num_commands > 0 && episode.servers.is_some() => {
+                    return Ok(None);
+                }
                 Some(place) if episode.course.num_commands > 0 => {
-                    let (place, options) = (Arc::clone(place), self.plan().shell_options());
+                    let place = Arc::clone(place);
                     let forked = aside(async move {
                         let mut place = place.lock().await;
                         let repository = place.repository.clone();
@@ -505,6 +603,7 @@ impl Environment for Swe {
             };
             fork.episode = Some(Episode {
                 place,
+                servers: None,
                 course: episode.course.clone(),
                 flags: episode.flags.clone(),
                 step: episode.step,
@@ -532,9 +631,13 @@ impl Environment for Swe {
     }
 
     async fn close(&mut self) -> Result<(), EnvironmentError> {
-        let Some(place) = self.episode.take().and_then(|episode| episode.place) else {
-            return Ok(());
-        };
+        let Some(Episode { place, servers, .. }) = self.episode.take() else { return Ok(()) };
+        if let Some(mut servers) = servers
+            && let Err(error) = servers.close().await
+        {
+            tracing::warn!(%error, "could not close servers of tools");
+        }
+        let Some(place) = place else { return Ok(()) };
         // A command that was given up lets go of it in a moment.
         place.lock().await.machine.close().await
     }

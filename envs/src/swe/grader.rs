@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use spar_sandbox::pool::PooledSandbox;
-use spar_sandbox::{ExecEnd, ExecRequest, Sandbox, SandboxError, Stream};
+use spar_sandbox::{Carried, ExecEnd, ExecRequest, Sandbox, SandboxError, Stream};
 use spar_swe::Verification;
 use spar_swe::grade::{Edition, InfraTier, Outcome};
 use tokio::time::timeout;
@@ -12,7 +12,7 @@ use super::guard::{Canary, suspicions, without_configuration};
 use super::judge::{Judged, Reader, by_fraction, by_report, by_reward, edition};
 use super::patch::unfit;
 use super::place::{PATCHING, Plan, hide};
-use super::repository::Repository;
+use super::repository::{Repository, expect_success, plain_request};
 use super::verdict::{SweVerdict, TestsRun};
 use crate::SandboxPhase::Verify;
 use crate::terminal::machine::{in_time, own_fault};
@@ -166,7 +166,50 @@ async fn apply_and_run(
     Ok(Ok(((ran, repository.top.clone()), applied)))
 }
 
-/// Judges a task in the agent's own sandbox, where nothing runs any more.
+/// Judges what was carried out of the agent's sandbox in one that the verification has to itself, which is closed afterwards.
+pub(super) async fn grade_carried(
+    plan: &Plan,
+    sandboxes: &Sandboxes,
+    carried: &Carried,
+) -> Result<SweVerdict, EnvironmentError> {
+    let sandbox = plan.judging(sandboxes).await?;
+    let whole = plan.tests() + 2 * PATCHING + SLACK;
+    let graded = timeout(whole, async {
+        // Folders are there and empty, and those of files are there.
+        const READY: &str = "set -eu\nempty=$1\nshift\nfor path in \"$@\"; do\n\
+             if [ \"$empty\" -gt 0 ]; then\n\
+             empty=$((empty - 1))\n\
+             [ -d \"$path\" ] || rm -f -- \"$path\"\n\
+             mkdir -p -- \"$path\"\n\
+             rm -rf -- \"$path\"/* \"$path\"/.[!.]* \"$path\"/..?*\n\
+             chmod 777 -- \"$path\"\n\
+             else mkdir -p -- \"$path\"; fi\ndone\n";
+        let folders: Vec<&str> = carried.folders().collect();
+        let count = folders.len().to_string();
+        let mut arguments = vec![count.as_str()];
+        arguments.extend(folders);
+        arguments.extend(carried.folders_of_files());
+        let done = sandbox.exec(&plain_request(READY, &arguments, PATCHING)).await?;
+        expect_success(&done, "make room for what is judged")?;
+        carried.bring(&sandbox).await?;
+        grade_in_place(plan, &sandbox).await
+    });
+    let graded = match in_time(Verify, whole, graded.await) {
+        Ok(verdict) => Ok(verdict),
+        // What was carried can fill it, and tests that it breaks can end it.
+        Err(error) => own_fault(&sandbox, &sandboxes.pool, Verify, error).await.map(|fault| {
+            let why =
+                format!("its tests left nothing that can be judged: could not {}", fault.text);
+            SweVerdict::without_run(&plan.instance().id, Outcome::Failed, why)
+        }),
+    };
+    if let Err(error) = sandbox.close().await {
+        tracing::warn!(%error, "could not close a sandbox after grading in it");
+    }
+    graded
+}
+
+/// Judges a task in a sandbox where nothing of the agent runs: its own, a copy of that, or one that has what it left behind.
 pub(super) async fn grade_in_place(
     plan: &Plan,
     sandbox: &PooledSandbox,
@@ -181,20 +224,21 @@ pub(super) async fn grade_in_place(
     }
     if !cleared.is_empty() {
         const CLEAR: &str = "set -eu\nfor path in \"$@\"; do rm -rf -- \"$path\"; mkdir -p -- \"$(dirname \"$path\")\"; done\n";
-        let done = sandbox
-            .exec(&{
-                let mut command =
-                    vec!["sh".to_owned(), "-c".to_owned(), CLEAR.to_owned(), "sh".to_owned()];
-                command.extend(cleared.iter().map(|path| (*path).to_owned()));
-                let mut request = ExecRequest::new(command).with_timeout(PATCHING);
-                request.workdir = Some("/".to_owned());
-                request
-            })
-            .await?;
+        let done = sandbox.exec(&plain_request(CLEAR, &cleared, PATCHING)).await?;
         if !done.end.is_success() {
             verdict.reason = "the places of the tests cannot be cleared".to_owned();
             return Ok(verdict);
         }
+    }
+    // Whoever judges writes there.
+    if let (Some(_), Verification::RewardFile { files, .. }) =
+        (&instance.verifier_user, plan.verification())
+    {
+        const OPEN: &str =
+            "set -eu\nfor path in \"$@\"; do chmod 777 -- \"$(dirname \"$path\")\"; done\n";
+        let files: Vec<&str> = files.iter().map(String::as_str).collect();
+        let done = sandbox.exec(&plain_request(OPEN, &files, PATCHING)).await?;
+        expect_success(&done, "let the verifier write")?;
     }
     // 2. The tests come, and run.
     match hide(sandbox, &instance.hidden).await {
@@ -226,7 +270,7 @@ async fn run_script(
     const RUN: &str = "if command -v bash >/dev/null 2>&1; then exec bash \"$0\" 2>&1; else exec sh \"$0\" 2>&1; fi";
     let mut request = ExecRequest::new(["sh", "-c", RUN, SCRIPT]).with_timeout(plan.tests());
     request.output_limit_bytes = LOG_BYTES;
-    request.workdir = plan.instance().workdir.clone();
+    request.workdir = plan.verifier_workdir();
     request.user = plan.instance().verifier_user.clone();
     request.env = plan.verifier_env.clone();
     let mut reader = match Reader::open(verification, &plan.instance().id) {

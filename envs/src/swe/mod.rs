@@ -22,17 +22,22 @@ mod attempt;
 #[cfg(test)]
 mod cheats;
 mod environment;
+mod evidence;
 #[cfg(test)]
 mod fixture;
 mod gold;
 mod grader;
 pub mod guard;
+#[cfg(test)]
+mod harbor_tests;
+mod health;
 mod judge;
 mod patch;
 mod place;
 mod predictions;
 mod repository;
 mod schedule;
+mod servers;
 #[cfg(test)]
 mod steps_tests;
 #[cfg(test)]

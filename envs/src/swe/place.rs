@@ -10,11 +10,16 @@ use spar_sandbox::{
     CapabilitySet, ExecRequest, Image, Lifetimes, Limits, NetworkPolicy, Sandbox, SandboxError,
     SandboxSpec, ShellOptions,
 };
-use spar_swe::{Content, HiddenFile, HiddenFiles, Instance, Verification, host_variable};
+use spar_swe::{
+    Content, HiddenFile, HiddenFiles, Instance, SandboxSource, Verification, host_variable,
+};
 use spar_tasks::SweTask;
 use tokio::time::timeout;
 
-use super::repository::{For, Repository, expect_success, run};
+use super::evidence::gathering;
+use super::health::longest;
+use super::repository::{For, Repository, expect_success, plain_request, run};
+use super::servers::problems as server_problems;
 use crate::SandboxPhase::{Create, SetUp, Verify};
 use crate::terminal::Deadlines;
 use crate::terminal::machine::{Machine, at, in_time};
@@ -36,7 +41,17 @@ pub(super) struct Plan {
     env: BTreeMap<String, String>,
     pub(super) verifier_env: BTreeMap<String, String>,
     limits: Limits,
+    /// The sandbox of a verification that has one of its own.
+    judge: Option<Judge>,
     pub(super) deadlines: Deadlines,
+}
+
+/// What a verification's own sandbox is made from.
+struct Judge {
+    image: Image,
+    env: BTreeMap<String, String>,
+    limits: Limits,
+    workdir: Option<String>,
 }
 
 /// What the agent has: its machine, and where the task has a repository, that.
@@ -55,16 +70,17 @@ impl Plan {
             problems.push(format!("nothing here can judge its result: {why}"));
         }
         for (is_there, what) in [
-            (!instance.mcp_servers.is_empty(), "servers of tools are not offered"),
-            (instance.verifier_source.is_some(), "a verifier with an image of its own is not run"),
-            (instance.health.is_some(), "its health check is not waited for"),
-            (!instance.collect.is_empty(), "hooks that collect what is judged are not run"),
+            (
+                instance.verifier_sandbox.is_some() && judges_patch(instance),
+                "a verifier with a sandbox of its own is for tasks without a repository",
+            ),
             (instance.issue.problem.is_empty(), "nothing tells what is to be done"),
         ] {
             if is_there {
                 problems.push(what.to_owned());
             }
         }
+        problems.extend(server_problems(instance));
         if let Some(folder) = task.repository.as_ref().filter(|folder| !folder.is_dir()) {
             problems.push(format!(
                 "its repository is to lie at `{}`, which is no folder",
@@ -82,23 +98,44 @@ impl Plan {
                 &mut problems,
             ),
         );
-        let mut env = instance.source.compose.as_ref().map(|it| it.env.clone()).unwrap_or_default();
+        let composed =
+            || instance.source.compose.as_ref().map(|it| it.env.clone()).unwrap_or_default();
+        let mut env = composed();
         env.extend(instance.env.clone());
         let env = without_host(env, &mut problems);
+        let judge = instance.verifier_sandbox.as_ref().map(|own| {
+            let mut env = if own.source.is_none() { composed() } else { BTreeMap::new() };
+            env.extend(own.env.clone());
+            Judge {
+                image: match &own.source {
+                    None => image.clone(),
+                    Some(source) => source_image(source).unwrap_or_else(|problem| {
+                        problems.push(format!("its verifier: {problem}"));
+                        Image::Default
+                    }),
+                },
+                env: without_host(env, &mut problems),
+                limits: limits_of(&own.limits),
+                workdir: own.workdir.clone(),
+            }
+        });
         let verifier_env = without_host(instance.verifier_env.clone(), &mut problems);
         if !problems.is_empty() {
             return Err(problems);
         }
-        let own = instance.limits;
-        let limits = Limits {
-            cpus: own.cpus.or(Limits::default().cpus),
-            memory_bytes: own.memory_mb.map(|mb| mb << 20).or(Limits::default().memory_bytes),
-            disk_bytes: own.storage_mb.map(|mb| mb << 20),
-            pids: Some(PIDS),
-            ..Limits::default()
-        };
+        let limits = limits_of(&instance.limits);
         let deadlines = deadlines(&task, sandboxes);
-        Ok(Self { task, image, network, verifier_network, env, verifier_env, limits, deadlines })
+        Ok(Self {
+            task,
+            image,
+            network,
+            verifier_network,
+            env,
+            verifier_env,
+            limits,
+            judge,
+            deadlines,
+        })
     }
 
     pub(super) fn instance(&self) -> &Instance {
@@ -110,6 +147,24 @@ impl Plan {
         judges_patch(self.instance())
     }
 
+    /// Whether the result is carried into a sandbox that the verification has to itself.
+    pub(super) fn has_own_verifier(&self) -> bool {
+        self.judge.is_some()
+    }
+
+    /// What the verification can reach, where that is not what the agent's sandbox can.
+    pub(super) fn other_network(&self) -> Option<&NetworkPolicy> {
+        (self.verifier_network != self.network).then_some(&self.verifier_network)
+    }
+
+    /// Where the verification starts.
+    pub(super) fn verifier_workdir(&self) -> Option<String> {
+        match &self.judge {
+            Some(judge) => judge.workdir.clone(),
+            None => self.instance().workdir.clone(),
+        }
+    }
+
     /// How long each part may take where the agent works with this toolset.
     pub(super) fn deadlines_with(&self, toolset: Option<&ToolsetChoice>) -> Deadlines {
         let own = toolset.and_then(|toolset| toolset.toolset().command_limit());
@@ -119,6 +174,11 @@ impl Plan {
     /// How the result is judged.
     pub(super) fn verification(&self) -> &Verification {
         self.instance().verification.as_ref().expect("what cannot be judged was refused")
+    }
+
+    /// How long one part of a set-up may take.
+    pub(super) fn set_up_limit(&self) -> Duration {
+        Duration::from_secs(self.task.setup_secs)
     }
 
     /// How long the tests may take.
@@ -168,7 +228,7 @@ impl Plan {
     }
 
     async fn set_up(&self, sandbox: &PooledSandbox) -> Result<Option<Repository>, SandboxError> {
-        let (instance, limit) = (self.instance(), self.deadlines.set_up);
+        let (instance, limit) = (self.instance(), self.set_up_limit());
         let has_repository = self.judges_patch();
         if has_repository && !instance.withheld.is_empty() {
             const REMOVE: &str = "set -eu\ncd \"$1\"\nshift\nrm -rf -- \"$@\"\n";
@@ -182,12 +242,27 @@ impl Plan {
             false => None,
         };
         self.run_setup(sandbox).await?;
+        self.start_service(sandbox).await?;
         Ok(repository)
+    }
+
+    /// Starts what the service of a file of Docker Compose runs: beside the agent, until everything is ended.
+    async fn start_service(&self, sandbox: &PooledSandbox) -> Result<(), SandboxError> {
+        const START: &str = "\"$@\" >/dev/null 2>&1 </dev/null &";
+        let Some(compose) = &self.instance().source.compose else { return Ok(()) };
+        if compose.command.is_empty() {
+            return Ok(());
+        }
+        let words: Vec<&str> = compose.command.iter().map(String::as_str).collect();
+        let mut request = plain_request(START, &words, self.set_up_limit());
+        request.workdir.clone_from(&self.instance().workdir);
+        let done = sandbox.exec(&request).await?;
+        expect_success(&done, &compose.command.join(" ")).map(drop)
     }
 
     async fn run_setup(&self, sandbox: &PooledSandbox) -> Result<(), SandboxError> {
         for command in &self.instance().setup {
-            let mut request = ExecRequest::sh(command).with_timeout(self.deadlines.set_up);
+            let mut request = ExecRequest::sh(command).with_timeout(self.set_up_limit());
             request.workdir = self.instance().workdir.clone();
             let done = sandbox.exec(&request).await?;
             expect_success(&done, command)?;
@@ -200,24 +275,56 @@ impl Plan {
         &self,
         sandboxes: &Sandboxes,
     ) -> Result<(PooledSandbox, Repository), EnvironmentError> {
-        let seconds = |time: Duration| time.as_secs();
-        let lifetimes = Lifetimes {
-            agent_secs: seconds(self.deadlines.whole_set_up()),
-            exec_secs: seconds(self.tests()),
-            verify_secs: seconds(self.tests() + 2 * PATCHING),
-            ..self.deadlines.lifetimes()
-        };
-        let spec = self.spec(&self.verifier_network, lifetimes);
+        let spec = self.spec(&self.verifier_network, self.judging_lifetimes());
         let sandbox = sandboxes.pool.acquire(&spec).await.map_err(at(Verify))?;
         let whole = self.deadlines.whole_set_up();
         let made = timeout(whole, async {
-            let limit = self.deadlines.set_up;
+            let limit = self.set_up_limit();
             let repository = Repository::ready(&sandbox, &self.task, For::Tests, limit).await?;
             self.run_setup(&sandbox).await?;
             Ok(repository)
         });
         let repository = in_time(Verify, whole, made.await).map_err(at(Verify))?;
         Ok((sandbox, repository))
+    }
+
+    /// The sandbox that the verification has to itself, in which nothing of the agent is yet.
+    pub(super) async fn judging(
+        &self,
+        sandboxes: &Sandboxes,
+    ) -> Result<PooledSandbox, EnvironmentError> {
+        let judge = self.judge.as_ref().expect("it was asked for");
+        let spec = SandboxSpec {
+            limits: judge.limits.clone(),
+            network: self.verifier_network.clone(),
+            capabilities: CapabilitySet::Packages,
+            env: judge.env.clone(),
+            workdir: judge.workdir.clone(),
+            lifetimes: self.judging_lifetimes(),
+            ..SandboxSpec::new(judge.image.clone())
+        };
+        sandboxes.pool.acquire(&spec).await.map_err(at(Verify))
+    }
+
+    /// Those of a sandbox in which tests run and nothing else does.
+    fn judging_lifetimes(&self) -> Lifetimes {
+        let seconds = |time: Duration| time.as_secs();
+        Lifetimes {
+            agent_secs: seconds(self.deadlines.whole_set_up()),
+            exec_secs: seconds(self.tests()),
+            verify_secs: seconds(self.tests() + 2 * PATCHING),
+            ..self.deadlines.lifetimes()
+        }
+    }
+}
+
+fn limits_of(own: &spar_swe::Limits) -> Limits {
+    Limits {
+        cpus: own.cpus.or(Limits::default().cpus),
+        memory_bytes: own.memory_mb.map(|mb| mb << 20).or(Limits::default().memory_bytes),
+        disk_bytes: own.storage_mb.map(|mb| mb << 20),
+        pids: Some(PIDS),
+        ..Limits::default()
     }
 }
 
@@ -243,12 +350,14 @@ fn deadlines(task: &SweTask, sandboxes: &Sandboxes) -> Deadlines {
         // What builds and computes there takes as long as the task's rules give the agent in all.
         command = command.max(own.unwrap_or_default());
     }
+    let checking = task.instance.health.as_ref().map(longest).unwrap_or_default();
     Deadlines {
         create: Duration::from_secs(task.create_secs),
-        set_up: Duration::from_secs(task.setup_secs),
+        set_up: Duration::from_secs(task.setup_secs) + checking,
         command,
         agent: own.unwrap_or(sandboxes.commands.saturating_add(waiting)),
-        verify: if is_patch { PATCHING } else { test_limit(task) + PATCHING },
+        verify: gathering(&task.instance)
+            + if is_patch { PATCHING } else { test_limit(task) + PATCHING },
         turn: Duration::ZERO,
     }
 }
@@ -265,7 +374,11 @@ fn image_of(task: &SweTask, sandboxes: &Sandboxes) -> Result<Image, String> {
     if sandboxes.image != Image::Default {
         return Ok(sandboxes.image.clone());
     }
-    let source = &task.instance.source;
+    source_image(&task.instance.source)
+}
+
+/// The image that a task names, or the folder that has its Dockerfile.
+fn source_image(source: &SandboxSource) -> Result<Image, String> {
     if let Some(image) = &source.image {
         return Ok(Image::Reference(image.clone()));
     }

@@ -70,6 +70,13 @@ impl Predictions {
         }
     }
 
+    /// Takes note of what became of somebody's attempt that no episode was played for.
+    pub fn note_verdict(&self, policy: &str, verdict: SweVerdict) {
+        let (id, policy) = (verdict.instance_id.clone(), policy.to_owned());
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        found.entry(id).or_insert(Attempt { episode: 0, policy, verdict });
+    }
+
     /// How all attempts ended that had a patch to leave; absent where there are none.
     pub fn rates(&self) -> Option<AttemptRates> {
         let rates = *self.rates.lock().unwrap_or_else(PoisonError::into_inner);

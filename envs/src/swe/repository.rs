@@ -277,8 +277,12 @@ fn pack(folder: &Path, archive: &Path) -> std::io::Result<()> {
 }
 
 fn request(script: &str, arguments: &[&str], limit: Duration) -> ExecRequest {
-    let mut command =
-        vec!["sh".to_owned(), "-c".to_owned(), format!("{GIT}{script}"), "sh".to_owned()];
+    plain_request(&format!("{GIT}{script}"), arguments, limit)
+}
+
+/// A script that needs no git.
+pub(super) fn plain_request(script: &str, arguments: &[&str], limit: Duration) -> ExecRequest {
+    let mut command = vec!["sh".to_owned(), "-c".to_owned(), script.to_owned(), "sh".to_owned()];
     command.extend(arguments.iter().map(|it| (*it).to_owned()));
     let mut request = ExecRequest::new(command).with_timeout(limit);
     request.output_limit_bytes = ASIDE_LIMIT_BYTES;

@@ -10,12 +10,14 @@ use spar_swe::{Gold, Instance, RewardStrategy, Stage, Verification};
 use spar_tasks::SweTask;
 use tokio::time::timeout;
 
+use super::evidence::gathering;
+use super::health::{Checked, longest, ready};
 use super::place::{Begun, PATCHING, Plan, hide};
 use super::repository::expect_success;
 use super::verdict::{StepVerdict, SweVerdict};
 use crate::SandboxPhase::SetUp;
 use crate::terminal::Deadlines;
-use crate::terminal::machine::{at, in_time, own_fault};
+use crate::terminal::machine::{Machine, at, in_time, own_fault};
 use crate::{EnvironmentError, Sandboxes, ToolsetChoice};
 
 /// So many others may be judged before a step is, as of services.
@@ -51,7 +53,11 @@ impl Schedule {
         for stage in &stages {
             let own = SweTask { instance: stage.within(&whole), ..task.clone() };
             match Plan::of(own, sandboxes) {
-                Ok(plan) => plans.push(Arc::new(plan)),
+                Ok(mut plan) => {
+                    let checking = stage.health.as_ref().map(longest).unwrap_or_default();
+                    plan.deadlines.set_up += checking;
+                    plans.push(Arc::new(plan));
+                }
                 Err(found) => {
                     // What is wrong with all of them is told once.
                     for problem in found {
@@ -67,7 +73,6 @@ impl Schedule {
         for (plan, stage) in plans.iter().zip(&stages) {
             let changes = !stage.files.is_empty() || !stage.setup.is_empty();
             for (is_there, what) in [
-                (stage.health.is_some(), "its health check is not waited for"),
                 (
                     stage.network.as_ref().is_some_and(|own| *own != whole.network),
                     "a network of its own is not made",
@@ -148,6 +153,7 @@ impl Schedule {
         let own = self.agent().unwrap_or(first.agent);
         Deadlines {
             command: each(|it| it.command).unwrap_or(first.command),
+            set_up: each(|it| it.set_up).unwrap_or(first.set_up),
             verify: each(|it| it.verify).unwrap_or(first.verify),
             agent: judging.fold(own, |sum, it| sum.saturating_add(it.saturating_mul(TURNS + 1))),
             ..first
@@ -166,15 +172,23 @@ impl Schedule {
         deadlines: &Deadlines,
     ) -> Result<Begun, EnvironmentError> {
         let begun = self.plans[0].begin(sandboxes, deadlines).await?;
-        let sandbox = &begun.machine.sandbox;
-        let needs_copies = self.plans.len() > 1 && begun.repository.is_none();
+        let sandbox: &PooledSandbox = &begun.machine.sandbox;
+        // Only what is judged while others come after it is judged in a copy.
+        let beside = &self.plans[..self.plans.len() - 1];
+        let needs_copies =
+            beside.iter().any(|plan| !plan.judges_patch() && !plan.has_own_verifier());
         if needs_copies && !sandbox.capabilities().fork {
             let (backend, what) = (sandboxes.pool.backend().name(), "fork a sandbox".to_owned());
             return Err(at(SetUp)(SandboxError::Unsupported { backend, what }));
         }
         let whole = deadlines.whole_set_up();
-        let entered = timeout(whole, self.enter(0, sandbox)).await;
-        in_time(SetUp, whole, entered).map_err(at(SetUp))?;
+        let entered = timeout(whole, async {
+            if let Some(check) = &self.whole.health {
+                ready(sandbox, check, &self.plans[0].checked(None)).await?;
+            }
+            self.enter(0, sandbox).await
+        });
+        in_time(SetUp, whole, entered.await).map_err(at(SetUp))?;
         Ok(begun)
     }
 
@@ -198,16 +212,44 @@ impl Schedule {
         }
     }
 
+    /// Whether the agent is somebody else in a step than in the one before.
+    pub(super) fn changes_user(&self, step: usize) -> bool {
+        let user = |step: usize| &self.plans[step].instance().agent_user;
+        user(step) != user(step - 1)
+    }
+
+    /// Has the agent go on as the user of a step; why that cannot be, if it cannot.
+    pub(super) async fn change_user(
+        &self,
+        step: usize,
+        sandboxes: &Sandboxes,
+        machine: &mut Machine,
+    ) -> Result<Result<(), String>, EnvironmentError> {
+        let whole = self.plans[step].deadlines.whole_set_up();
+        let opened = timeout(whole, machine.reopen(&self.plans[step].shell_options())).await;
+        match in_time(SetUp, whole, opened) {
+            Ok(()) => Ok(Ok(())),
+            Err(error) => {
+                let fault = own_fault(&machine.sandbox, &sandboxes.pool, SetUp, error).await?;
+                Ok(Err(format!("could not {}", fault.text)))
+            }
+        }
+    }
+
     async fn enter(&self, step: usize, sandbox: &PooledSandbox) -> Result<(), SandboxError> {
         let Some(stage) = self.stages.get(step) else { return Ok(()) };
         let plan = &self.plans[step];
         hide(sandbox, &stage.files).await?;
         for command in &stage.setup {
-            let mut request = ExecRequest::sh(command).with_timeout(plan.deadlines.set_up);
+            let mut request = ExecRequest::sh(command).with_timeout(plan.set_up_limit());
             request.workdir.clone_from(&plan.instance().workdir);
             request.user.clone_from(&plan.instance().agent_user);
             let done = sandbox.exec(&request).await?;
             expect_success(&done, command)?;
+        }
+        if let Some(check) = &stage.health {
+            let user = plan.instance().agent_user.as_deref();
+            ready(sandbox, check, &plan.checked(user)).await?;
         }
         Ok(())
     }
@@ -291,10 +333,17 @@ impl Schedule {
 }
 
 impl Plan {
+    /// How a check of its sandbox is run.
+    fn checked<'a>(&'a self, user: Option<&'a str>) -> Checked<'a> {
+        let workdir = self.instance().workdir.as_deref();
+        Checked { workdir, user, limit: self.set_up_limit() }
+    }
+
     /// The longest that judging a step takes while the agent's sandbox goes on: with a second look at its tests.
     fn judging_beside(&self) -> Duration {
         let Deadlines { create, .. } = self.deadlines;
-        let once = create + self.deadlines.whole_set_up() + self.tests() + 3 * PATCHING;
+        let gathering = gathering(self.instance());
+        let once = create + self.deadlines.whole_set_up() + self.tests() + gathering + 3 * PATCHING;
         once.saturating_mul(2)
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use spar_core::{Seed, Step, Verdict};
 use spar_swe::grade::Outcome;
-use spar_swe::{FolderSuite, HealthCheck, NetworkPolicy, RewardStrategy, Stage};
+use spar_swe::{FolderSuite, NetworkPolicy, RewardStrategy, Stage};
 use spar_tasks::{SweTask, Task};
 use tempfile::TempDir;
 
@@ -19,7 +19,6 @@ use crate::{Environment, EnvironmentError, Resources, validate_suite};
 
 const FIX: &str = "sed -i 's/a - b/a + b/' calc/__init__.py";
 const EXTEND: &str = "printf '\\n\\ndef sub(a, b):\\n    return a - b\\n' >>calc/__init__.py";
-const HEALTH: &str = r#"{"command": "true", "interval_secs": 1, "timeout_secs": 1, "start_period_secs": 0, "start_interval_secs": 1, "retries": 1}"#;
 
 /// The repository, and its task with changed steps.
 fn repository(change: impl Fn(&mut SweTask)) -> (TempDir, Task) {
@@ -32,7 +31,7 @@ fn repository(change: impl Fn(&mut SweTask)) -> (TempDir, Task) {
 }
 
 /// Plays commands, and leaves the rest to the verdict.
-async fn play(backend: &str, task: &Task, commands: &[&str]) -> (Vec<Step>, Verdict) {
+pub(super) async fn play(backend: &str, task: &Task, commands: &[&str]) -> (Vec<Step>, Verdict) {
     let resources = Resources::with_sandboxes(sandboxes(backend));
     let mut env = Swe::open(task, &resources).unwrap();
     env.reset(Seed::from_u64(0)).await.unwrap();
@@ -123,7 +122,7 @@ async fn pays_step_by_step(backend: &str) {
     assert_eq!((steps[1].reward(), verdict.reward(), verdict.success), (0.0, 1.0, true));
 }
 
-fn write(folder: &Path, path: &str, text: &str) {
+pub(super) fn write(folder: &Path, path: &str, text: &str) {
     let path = folder.join(path);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, text).unwrap();
@@ -156,12 +155,16 @@ fn harbor(folder: &Path, more: &str) -> Task {
     );
     write(&task, "steps/write/solution/solve.sh", "printf hello >/app/letter\n");
     write(&task, "steps/answer/solution/solve.sh", "printf yes >/app/answer\n");
-    let instance = FolderSuite::open(&task).unwrap().instances().next().unwrap().unwrap();
+    task_of(&task)
+}
+
+/// The task of a folder. The image is that of the tests, which has what scripts need.
+pub(super) fn task_of(folder: &Path) -> Task {
+    let instance = FolderSuite::open(folder).unwrap().instances().next().unwrap().unwrap();
     let mut parameters = SweTask::new(instance);
-    // That of the tests has what scripts need.
     parameters.command_secs = 20;
     Task {
-        id: "letters/test/letters".to_owned(),
+        id: "own/test/folder".to_owned(),
         environment: "swe".to_owned(),
         parameters: serde_json::to_value(parameters).unwrap(),
         instruction: String::new(),
@@ -305,15 +308,12 @@ async fn steps_that_cannot_be_played_are_refused_with_all_reasons() {
         }
     };
     let several = told(&|stages| {
-        stages[0].health = Some(serde_json::from_str::<HealthCheck>(HEALTH).unwrap());
         stages[0].network = Some(NetworkPolicy::Full);
         stages[1].setup = vec!["true".to_owned()];
     });
-    for part in [
-        "step `add`: its health check is not waited for",
-        "step `add`: a network of its own is not made",
-        "step `sub`: files and commands of a step",
-    ] {
+    for part in
+        ["step `add`: a network of its own is not made", "step `sub`: files and commands of a step"]
+    {
         assert!(several.contains(part), "{several}");
     }
     let mixed = told(&|stages| {

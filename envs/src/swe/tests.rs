@@ -8,7 +8,7 @@ use spar_sandbox::backends::fake::FakeBackend;
 use spar_sandbox::pool::{PoolConfig, SandboxPool};
 use spar_sandbox::{Image, registry};
 use spar_swe::grade::Outcome;
-use spar_swe::{CollectHook, Instance, Verification};
+use spar_swe::{Instance, Verification, VerifierSandbox};
 use spar_tasks::{Suite, SuiteError, SuiteManifest, SweTask, Task};
 use tempfile::TempDir;
 
@@ -281,14 +281,8 @@ async fn what_is_not_played_is_refused_with_all_reasons() {
         swe.instance.unsupported.push("its log: nobody reads it".to_owned());
     });
     assert!(unread.contains("nobody reads it"), "{unread}");
-    let hooked = told(&|swe| {
-        swe.instance.collect.push(CollectHook {
-            command: "true".to_owned(),
-            timeout_secs: 1.0,
-            user: None,
-        });
-    });
-    assert!(hooked.contains("hooks that collect"), "{hooked}");
+    let elsewhere = told(&|swe| swe.instance.verifier_sandbox = Some(VerifierSandbox::default()));
+    assert!(elsewhere.contains("for tasks without a repository"), "{elsewhere}");
     let nowhere = told(&|swe| swe.repository = Some("/no/such/folder".into()));
     assert!(nowhere.contains("/no/such/folder"), "{nowhere}");
     let unknown = told(&|swe| swe.instance.source.image = None);

@@ -32,6 +32,8 @@ const REWARD_LIMIT_BYTES: u64 = 4096;
 pub(crate) struct Machine {
     pub(crate) sandbox: Arc<PooledSandbox>,
     shell: Box<dyn Shell>,
+    /// Shells that were gone on from.
+    left: Vec<Box<dyn Shell>>,
     /// Where fresh sandboxes come from.
     pub(crate) pool: Arc<SandboxPool>,
     /// Whether it took the place of the agent's to judge services from.
@@ -73,7 +75,7 @@ impl Machine {
         let set_up = timeout(deadlines.whole_set_up(), set_up(&sandbox, task, deadlines));
         let shell = in_time(SetUp, deadlines.whole_set_up(), set_up.await).map_err(at(SetUp))?;
         let pool = Arc::clone(&sandboxes.pool);
-        Ok(Self { sandbox, shell, pool, is_judges: false, hands: None })
+        Ok(Self { sandbox, shell, left: Vec::new(), pool, is_judges: false, hands: None })
     }
 
     /// A sandbox that is set up, and the agent's shell in it.
@@ -82,7 +84,7 @@ impl Machine {
         shell: Box<dyn Shell>,
         pool: Arc<SandboxPool>,
     ) -> Self {
-        Self { sandbox, shell, pool, is_judges: false, hands: None }
+        Self { sandbox, shell, left: Vec::new(), pool, is_judges: false, hands: None }
     }
 
     /// The same, worked at with a toolset where there is one.
@@ -94,6 +96,13 @@ impl Machine {
     /// Has the agent work with these from now on, in the place of those before.
     pub(crate) fn take_up(&mut self, hands: Option<Hands>) {
         self.hands = hands;
+    }
+
+    /// Has the agent go on in a new shell of these options; what it left running in the one before runs on.
+    pub(crate) async fn reopen(&mut self, options: &ShellOptions) -> Result<(), SandboxError> {
+        let new = self.sandbox.open_shell(options).await?;
+        self.left.push(std::mem::replace(&mut self.shell, new));
+        Ok(())
     }
 
     /// The first message of a toolset that looks at the machine first; why there is none.
@@ -187,7 +196,8 @@ impl Machine {
             shell.run(&script, ASIDE).await?;
             self.shell.run(&format!("rm -f {path}"), ASIDE).await?;
         }
-        Ok(Self { sandbox, shell, pool: Arc::clone(&self.pool), is_judges: false, hands: None })
+        let pool = Arc::clone(&self.pool);
+        Ok(Self { sandbox, shell, left: Vec::new(), pool, is_judges: false, hands: None })
     }
 
     /// Ends everything that the agent left running, brings in the verifier's files, and runs it: here,

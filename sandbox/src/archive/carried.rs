@@ -1,5 +1,6 @@
 //! Files that one sandbox hands to another.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Write};
@@ -10,6 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tar::{EntryType, Header};
 use tempfile::TempDir;
 
+use super::pattern::Exclusions;
 use super::{check_tar, normalise};
 use crate::{Sandbox, SandboxError};
 
@@ -33,6 +35,16 @@ struct Item {
     archive: PathBuf,
     /// The folder to unpack it into: itself, or the one it lies in.
     into: String,
+    is_folder: bool,
+}
+
+/// A file or folder that is taken for what can be carried of it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CarriedPath {
+    /// Where it lies, absolute or from the sandbox's working directory.
+    pub path: String,
+    /// What of a folder is left out, as GNU tar's `--exclude` reads patterns over names as `./a/b`.
+    pub exclude: Vec<String>,
 }
 
 impl Carried {
@@ -49,6 +61,31 @@ impl Carried {
         paths: &[String],
         limit_bytes: u64,
     ) -> Result<Self, SandboxError> {
+        let whole = |path: &String| (path.clone(), None);
+        Self::take_each(from, paths.iter().map(whole), limit_bytes).await
+    }
+
+    /// Takes what can be carried of these files and folders: links that lead out of a folder, devices and what else
+    /// [`Carried::take`] refuses are left out, as are those that the patterns name. A path that is absent, or itself a link,
+    /// is left out whole.
+    ///
+    /// # Errors
+    ///
+    /// As [`Carried::take`]; [`SandboxError::PathRefused`] only for archives that no sandbox makes.
+    pub async fn take_fit(
+        from: &dyn Sandbox,
+        paths: &[CarriedPath],
+        limit_bytes: u64,
+    ) -> Result<Self, SandboxError> {
+        let fit = |it: &CarriedPath| (it.path.clone(), Some(Exclusions::new(&it.exclude)));
+        Self::take_each(from, paths.iter().map(fit), limit_bytes).await
+    }
+
+    async fn take_each(
+        from: &dyn Sandbox,
+        paths: impl Iterator<Item = (String, Option<Exclusions>)>,
+        limit_bytes: u64,
+    ) -> Result<Self, SandboxError> {
         let host = |source| SandboxError::Host {
             doing: "make a folder in",
             path: std::env::temp_dir(),
@@ -58,8 +95,8 @@ impl Carried {
         let workdir = from.spec().workdir.clone().unwrap_or_else(|| "/".to_owned());
         let mut items = Vec::new();
         let mut left = limit_bytes;
-        for (number, path) in paths.iter().enumerate() {
-            let path = normalise(path, &workdir)?;
+        for (number, (path, fit)) in paths.enumerate() {
+            let path = normalise(&path, &workdir)?;
             let raw = folder.path().join(format!("{number}.raw"));
             match from.download_tar(&path, &raw, left).await {
                 Err(SandboxError::NotFound { .. }) => continue,
@@ -70,7 +107,10 @@ impl Carried {
             }
             let archive = folder.path().join(format!("{number}.tar"));
             let making = tokio::task::spawn_blocking(move || {
-                let made = Item::make(&path, &raw, archive);
+                let made = match &fit {
+                    None => Item::make(&path, &raw, archive),
+                    Some(exclusions) => Item::make_fit(&path, &raw, archive, exclusions),
+                };
                 let size = std::fs::metadata(&raw).map_or(0, |metadata| metadata.len());
                 // Only one copy of each is kept.
                 let _ = std::fs::remove_file(&raw);
@@ -93,6 +133,16 @@ impl Carried {
             to.upload_tar(&item.into, &item.archive).await?;
         }
         Ok(())
+    }
+
+    /// The folders among them, which are brought into what lies there.
+    pub fn folders(&self) -> impl Iterator<Item = &str> {
+        self.items.iter().filter(|item| item.is_folder).map(|item| item.into.as_str())
+    }
+
+    /// The folders that files among them lie in.
+    pub fn folders_of_files(&self) -> impl Iterator<Item = &str> {
+        self.items.iter().filter(|item| !item.is_folder).map(|item| item.into.as_str())
     }
 
     /// How many of the paths were there.
@@ -132,7 +182,7 @@ impl Item {
         let mut output = tar::Builder::new(BufWriter::with_capacity(1 << 18, made));
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
         let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
-        let mut into = None;
+        let (mut into, mut is_folder) = (None, false);
         for entry in input.entries().map_err(host("read archive", raw))? {
             let mut entry = entry.map_err(host("read archive", raw))?;
             let kind = entry.header().entry_type();
@@ -146,7 +196,7 @@ impl Item {
             let is_whole = inside.is_empty();
             match (kind, is_whole) {
                 (EntryType::Directory, true) => {
-                    into = Some(path.to_owned());
+                    (into, is_folder) = (Some(path.to_owned()), true);
                     continue;
                 }
                 (EntryType::Regular | EntryType::Continuous, true) => {
@@ -181,8 +231,109 @@ impl Item {
         let Some(into) = into else { return Ok(None) };
         // Links that were inside of the folder above are not inside of this.
         check_tar(&archive)?;
-        Ok(Some(Self { archive, into }))
+        Ok(Some(Self { archive, into, is_folder }))
     }
+
+    /// The same of what is fit, without what the patterns name.
+    fn make_fit(
+        path: &str,
+        raw: &Path,
+        archive: PathBuf,
+        exclusions: &Exclusions,
+    ) -> Result<Option<Self>, SandboxError> {
+        let host = |doing, place: &Path| {
+            let path = place.to_owned();
+            move |source| SandboxError::Host { doing, path, source }
+        };
+        let open = File::open(raw).map_err(host("read archive", raw))?;
+        let made = File::create_new(&archive).map_err(host("create", &archive))?;
+        let mut input = tar::Archive::new(BufReader::with_capacity(1 << 18, open));
+        let mut output = tar::Builder::new(BufWriter::with_capacity(1 << 18, made));
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+        let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let (mut into, mut is_folder) = (None, false);
+        // Files that were taken, to which hard links may lead; and links, below which nothing lies.
+        let (mut files, mut links) = (BTreeSet::new(), BTreeSet::new());
+        for entry in input.entries().map_err(host("read archive", raw))? {
+            let mut entry = entry.map_err(host("read archive", raw))?;
+            let kind = entry.header().entry_type();
+            let inside = below_first(&entry.path_bytes());
+            let is_file = matches!(kind, EntryType::Regular | EntryType::Continuous);
+            if inside.is_empty() {
+                match kind {
+                    EntryType::Directory => {
+                        (into, is_folder) = (Some(path.to_owned()), true);
+                        continue;
+                    }
+                    _ if is_file => {
+                        into = Some(if above.is_empty() { "/" } else { above }.to_owned());
+                    }
+                    _ => continue,
+                }
+            } else if is_up(&inside)
+                || exclusions.leaves_out(&inside)
+                || ancestors(&inside).any(|above| links.contains(above))
+            {
+                continue;
+            }
+            let mut header = Header::new_gnu();
+            header.set_mode(entry.header().mode().unwrap_or(0o644) & CARRIED_MODE);
+            header.set_mtime(entry.header().mtime().unwrap_or(0).min(now));
+            header.set_size(0);
+            header.set_entry_type(kind);
+            let place = if inside.is_empty() { name.as_bytes() } else { &inside };
+            let place = Path::new(OsStr::from_bytes(place));
+            let link = entry.link_name_bytes().unwrap_or_default().into_owned();
+            let appended = match kind {
+                EntryType::Directory => output.append_data(&mut header, place, io::empty()),
+                _ if is_file => {
+                    files.insert(inside.clone());
+                    header.set_entry_type(EntryType::Regular);
+                    header.set_size(entry.size());
+                    output.append_data(&mut header, place, &mut entry)
+                }
+                EntryType::Link => {
+                    let link = below_first(&link);
+                    if !files.contains(&link) {
+                        continue;
+                    }
+                    output.append_link(&mut header, place, Path::new(OsStr::from_bytes(&link)))
+                }
+                EntryType::Symlink if stays_inside(&inside, &link) => {
+                    links.insert(inside.clone());
+                    output.append_link(&mut header, place, Path::new(OsStr::from_bytes(&link)))
+                }
+                _ => continue,
+            };
+            appended.map_err(host("write archive", &archive))?;
+        }
+        let flushed = output.into_inner().and_then(|mut file| file.flush());
+        flushed.map_err(host("write archive", &archive))?;
+        let Some(into) = into else { return Ok(None) };
+        check_tar(&archive)?;
+        Ok(Some(Self { archive, into, is_folder }))
+    }
+}
+
+/// Whether a path goes up anywhere.
+fn is_up(path: &[u8]) -> bool {
+    path.split(|&byte| byte == b'/').any(|part| part == b"..")
+}
+
+/// The folders above a path within its archive.
+fn ancestors(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &path[..at])
+}
+
+/// Whether a symbolic link at `place` is relative, goes up at its beginning alone, and not above the folder.
+fn stays_inside(place: &[u8], link: &[u8]) -> bool {
+    if link.is_empty() || link.starts_with(b"/") {
+        return false;
+    }
+    let parts = || link.split(|&byte| byte == b'/').filter(|part| !matches!(*part, b"" | b"."));
+    let ups = parts().take_while(|part| *part == b"..").count();
+    let depth = place.iter().filter(|byte| **byte == b'/').count();
+    ups <= depth && parts().skip(ups).all(|part| part != b"..")
 }
 
 /// A path of an archive without its first part.
@@ -269,6 +420,43 @@ mod tests {
             let error = make("/out", entries).1.unwrap_err();
             assert!(matches!(error, SandboxError::PathRefused { .. }), "{entries:?}: {error}");
         }
+    }
+
+    #[test]
+    fn what_cannot_be_carried_is_left_out_where_that_is_asked_for() {
+        use EntryType::{Directory, Fifo, Link, Regular, Symlink};
+        let entries: Entries<'_> = &[
+            (Directory, "out", ""),
+            (Symlink, "out/python", "/usr/bin/python3"),
+            (Symlink, "out/up", "../secret"),
+            (Directory, "out/d", ""),
+            (Regular, "out/d/a", ""),
+            (Symlink, "out/d/b", "../c"),
+            (Regular, "out/d/a.pyc", ""),
+            (Link, "out/hard", "out/d/a"),
+            (Link, "out/soft", "out/d/a.pyc"),
+            (Fifo, "out/pipe", ""),
+            (Directory, "out/node_modules", ""),
+            (Regular, "out/node_modules/x", ""),
+        ];
+        let (folder, _) = make("/task/out", entries);
+        let exclude = ["*.pyc", "node_modules"].map(str::to_owned);
+        let raw = folder.path().join("raw");
+        let archive = folder.path().join("fit");
+        let item = Item::make_fit("/task/out", &raw, archive, &Exclusions::new(&exclude));
+        let item = item.unwrap().unwrap();
+        assert_eq!((item.into.as_str(), item.is_folder), ("/task/out", true));
+        let mut archive = tar::Archive::new(File::open(&item.archive).unwrap());
+        let names: Vec<_> = archive
+            .entries()
+            .unwrap()
+            .map(|entry| entry.unwrap().path().unwrap().display().to_string())
+            .collect();
+        assert_eq!(names, ["d", "d/a", "d/b", "hard"]);
+        let (folder, _) = make("/out", &[(Symlink, "out", "/etc")]);
+        let raw = folder.path().join("raw");
+        let none = Item::make_fit("/out", &raw, folder.path().join("fit"), &Exclusions::new(&[]));
+        assert!(none.unwrap().is_none());
     }
 
     #[tokio::test]

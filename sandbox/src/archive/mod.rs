@@ -3,13 +3,14 @@
 mod carried;
 mod check;
 mod part_file;
+mod pattern;
 #[cfg(test)]
 mod tests;
 mod tree;
 
 use crate::SandboxError;
 
-pub use carried::Carried;
+pub use carried::{Carried, CarriedPath};
 pub(crate) use check::check_tar;
 pub(crate) use part_file::PartFile;
 

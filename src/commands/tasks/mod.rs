@@ -2,6 +2,7 @@
 
 mod build_image;
 mod description;
+mod grade;
 mod impact;
 mod import;
 mod ls;
@@ -20,6 +21,7 @@ pub(super) async fn tasks(arguments: &TasksArguments) -> anyhow::Result<ExitCode
         TasksCommand::Ls(arguments) => ls::ls(arguments).await,
         TasksCommand::Show(arguments) => show::show(arguments).await,
         TasksCommand::Impact(arguments) => impact::impact(arguments),
+        TasksCommand::Grade(arguments) => grade::grade(arguments).await,
         TasksCommand::Import(arguments) => import::import(arguments),
         TasksCommand::Make { command: MakeCommand::Repair(arguments) } => {
             make_repair::make_repair(arguments).await

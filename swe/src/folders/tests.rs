@@ -110,7 +110,7 @@ fn a_folder_of_harbor_is_read_with_all_of_its_fields() {
     );
     assert!(matches!(found.mcp_servers[0].transport, McpTransport::StreamableHttp { .. }));
     assert!(matches!(found.gold, Some(Gold::Script { .. })));
-    assert!(found.verifier_source.is_none());
+    assert!(found.verifier_sandbox.is_none());
     assert_eq!(found.hidden[0].into, "/tests");
     assert!(matches!(found.hidden[0].files["test.sh"].content, Content::Host(_)));
     let Some(Verification::RewardFile { files, .. }) = &found.verification else {
@@ -147,16 +147,105 @@ fn a_verifier_may_have_a_sandbox_of_its_own() {
     let task =
         harbor(folder.path(), "version = \"1.0\"\n[verifier]\nenvironment_mode = \"separate\"\n");
     let found = read(&task).unwrap();
-    assert_eq!((found.verifier_source.as_ref(), found.hidden.len()), (Some(&found.source), 1));
+    let (own, network) = (found.verifier_sandbox.unwrap(), found.verifier_network);
+    assert_eq!((own.source, found.hidden.len()), (None, 1));
+    assert_eq!(network, Some(NetworkPolicy::Full));
     write(&task, "tests/Dockerfile", "FROM tests\n");
     let found = read(&task).unwrap();
-    assert_eq!(found.verifier_source.unwrap().dockerfile.unwrap().text, "FROM tests\n");
+    let source = found.verifier_sandbox.unwrap().source.unwrap();
+    assert_eq!(source.dockerfile.unwrap().text, "FROM tests\n");
     assert!(found.hidden.is_empty());
     let task = harbor(
         folder.path(),
-        "version = \"1.0\"\n[verifier.environment]\ndocker_image = \"x/y\"\n",
+        r#"
+        version = "1.0"
+        [environment]
+        memory_mb = 512
+        env = { OF_AGENT = "1" }
+        [verifier.environment]
+        docker_image = "x/y"
+        cpus = 2
+        workdir = "/judge"
+        network_mode = "no-network"
+        env = { OF_JUDGE = "1" }
+        [verifier.env]
+        MORE = "1"
+    "#,
     );
-    assert_eq!(read(&task).unwrap().verifier_source.unwrap().image.as_deref(), Some("x/y"));
+    let found = read(&task).unwrap();
+    let own = found.verifier_sandbox.unwrap();
+    assert_eq!(own.source.unwrap().image.as_deref(), Some("x/y"));
+    assert_eq!((own.limits.cpus, own.limits.memory_mb), (Some(2.0), None));
+    assert_eq!((own.workdir.as_deref(), own.env.len()), (Some("/judge"), 1));
+    assert_eq!(own.env["OF_JUDGE"], "1");
+    assert_eq!(found.verifier_network, Some(NetworkPolicy::None));
+    assert_eq!((found.verifier_env.len(), found.env.len()), (1, 1));
+}
+
+#[test]
+fn what_is_said_of_the_agent_alone_does_not_hold_for_the_verifier() {
+    let folder = tempfile::tempdir().unwrap();
+    let with = |more: &str| {
+        let text = format!("version = \"1.0\"\n[agent]\nnetwork_mode = \"no-network\"\n{more}");
+        let found = read(&harbor(folder.path(), &text)).unwrap();
+        (found.network, found.verifier_network)
+    };
+    assert_eq!(with(""), (NetworkPolicy::None, Some(NetworkPolicy::Full)));
+    let both = "[verifier]\nnetwork_mode = \"no-network\"\n";
+    assert_eq!(with(both), (NetworkPolicy::None, Some(NetworkPolicy::None)));
+}
+
+#[test]
+fn a_step_has_a_verifier_a_user_and_artifacts_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let task = harbor(
+        folder.path(),
+        r#"
+        version = "1.0"
+        artifacts = ["/all"]
+        [environment]
+        network_mode = "no-network"
+        [verifier]
+        environment_mode = "separate"
+        collect = [{ command = "first" }]
+        [[steps]]
+        name = "one"
+        artifacts = [{ source = "/one", exclude = ["*.pyc"] }]
+        agent = { user = "worker", network_mode = "public" }
+        healthcheck = { command = "true" }
+        [steps.verifier]
+        user = "judge"
+        network_mode = "public"
+        collect = [{ command = "second", timeout_sec = 3 }]
+        environment = { docker_image = "x/y" }
+        [[steps]]
+        name = "two"
+        [steps.verifier]
+        environment_mode = "shared"
+    "#,
+    );
+    for step in ["one", "two"] {
+        write(&task, &format!("steps/{step}/instruction.md"), step);
+    }
+    let found = read(&task).unwrap();
+    assert_eq!(found.unsupported, Vec::<String>::new());
+    assert!(found.problems().is_empty(), "{:?}", found.problems());
+    let (one, two) = (found.stages[0].within(&found), found.stages[1].within(&found));
+    let own = one.verifier_sandbox.unwrap();
+    assert_eq!((own.source.unwrap().image.as_deref(), one.hidden.len()), (Some("x/y"), 0));
+    assert_eq!((two.verifier_sandbox.is_none(), two.hidden.len()), (true, 1));
+    assert_eq!(
+        (one.agent_user.as_deref(), one.verifier_user.as_deref(), two.agent_user),
+        (Some("worker"), Some("judge"), None)
+    );
+    assert_eq!(
+        (one.network, one.verifier_network, two.network, two.verifier_network),
+        (NetworkPolicy::Full, Some(NetworkPolicy::Full), NetworkPolicy::None, None)
+    );
+    let sources: Vec<_> = one.artifacts.iter().map(|artifact| artifact.source.as_str()).collect();
+    assert_eq!((sources, two.artifacts.len()), (vec!["/all", "/one"], 1));
+    let hooks: Vec<_> = one.collect.iter().map(|hook| hook.command.as_str()).collect();
+    assert_eq!((hooks, two.collect.len()), (vec!["first", "second"], 1));
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod services;
 mod spec;
 mod stage;
 mod verification;
+mod verifier_sandbox;
 
 use std::collections::BTreeMap;
 
@@ -24,6 +25,7 @@ pub use services::{Artifact, CollectHook, HealthCheck, McpServer, McpTransport};
 pub use spec::{DockerSpecs, RepoSpec};
 pub use stage::{RewardStrategy, Stage};
 pub use verification::{Gold, ParserName, Verification};
+pub use verifier_sandbox::VerifierSandbox;
 
 /// Bytes of an id.
 const MAX_ID_BYTES: usize = 255;
@@ -91,7 +93,7 @@ pub struct Instance {
     pub verifier_env: BTreeMap<String, String>,
     /// The sandbox of the verification, where it is another than the agent's.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub verifier_source: Option<SandboxSource>,
+    pub verifier_sandbox: Option<VerifierSandbox>,
     /// What is carried out of the agent's sandbox: into the verification's where it has one of its own, and beside the
     /// record of the episode.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -169,8 +171,8 @@ impl Instance {
             network.check("verifier_network", &mut problems);
         }
         self.source.check("source", &mut problems);
-        if let Some(source) = &self.verifier_source {
-            source.check("verifier_source", &mut problems);
+        if let Some(sandbox) = &self.verifier_sandbox {
+            sandbox.check(&mut problems);
         }
         for env in [&self.env, &self.verifier_env, &self.gold_env] {
             check_env(env, &mut problems);

@@ -3,8 +3,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Gold, HealthCheck, HiddenFiles, Instance, Issue, Limits, NetworkPolicy, Verification,
-    check_env, check_id,
+    Artifact, CollectHook, Gold, HealthCheck, HiddenFiles, Instance, Issue, Limits, NetworkPolicy,
+    Verification, VerifierSandbox, check_env, check_id,
 };
 
 /// One of several tasks that follow each other in one sandbox.
@@ -48,6 +48,24 @@ pub struct Stage {
     /// What the agent can reach, where it differs from the instance's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkPolicy>,
+    /// The user that the agent's commands run as, where it differs from the instance's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_user: Option<String>,
+    /// The sandbox of the verification, where it is another than the agent's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verifier_sandbox: Option<VerifierSandbox>,
+    /// What the verification can reach, where it differs from the instance's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verifier_network: Option<NetworkPolicy>,
+    /// The user that the verification runs as, where it differs from the instance's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verifier_user: Option<String>,
+    /// What is carried out of the agent's sandbox, beside what the instance says.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<Artifact>,
+    /// Commands that run after the agent, behind those of the instance.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub collect: Vec<CollectHook>,
 }
 
 /// How rewards of stages become one.
@@ -75,6 +93,20 @@ impl Stage {
         if let Some(network) = &self.network {
             instance.network = network.clone();
         }
+        for (own, all) in [
+            (&self.agent_user, &mut instance.agent_user),
+            (&self.verifier_user, &mut instance.verifier_user),
+        ] {
+            if own.is_some() {
+                all.clone_from(own);
+            }
+        }
+        if self.verifier_network.is_some() {
+            instance.verifier_network.clone_from(&self.verifier_network);
+        }
+        instance.verifier_sandbox.clone_from(&self.verifier_sandbox);
+        instance.artifacts.extend(self.artifacts.iter().cloned());
+        instance.collect.extend(self.collect.iter().cloned());
         instance.limits = Limits {
             agent_secs: self.agent_secs.or(whole.limits.agent_secs),
             test_secs: self.test_secs.or(whole.limits.test_secs),
@@ -107,6 +139,15 @@ impl Stage {
         }
         if let Some(network) = &self.network {
             network.check("network", &mut own);
+        }
+        if let Some(network) = &self.verifier_network {
+            network.check("verifier_network", &mut own);
+        }
+        if let Some(sandbox) = &self.verifier_sandbox {
+            sandbox.check(&mut own);
+        }
+        for artifact in &self.artifacts {
+            artifact.check(&mut own);
         }
         let name = crate::error::shortened(&self.name);
         problems.extend(own.into_iter().map(|problem| format!("stage `{name}`: {problem}")));

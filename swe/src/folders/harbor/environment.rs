@@ -14,7 +14,7 @@ pub(super) struct EnvironmentConfig {
     pub(super) workdir: Option<String>,
     /// Whether it is one of Windows; absent where nothing is said.
     pub(super) is_windows: Option<bool>,
-    env: Env,
+    pub(super) env: Env,
     mcp_servers: Vec<McpServer>,
     health: Option<HealthCheck>,
 }

@@ -16,7 +16,8 @@ use self::verifier::VerifierConfig;
 use super::{compose, files};
 use crate::error::LoadError;
 use crate::instance::{
-    Gold, HiddenFiles, Instance, Issue, Limits, RewardStrategy, SandboxSource, Stage, Verification,
+    Gold, HiddenFiles, Instance, Issue, Limits, NetworkPolicy, RewardStrategy, SandboxSource,
+    Stage, Verification, VerifierSandbox,
 };
 
 /// Where tests are put.
@@ -93,14 +94,14 @@ fn single(folder: &Path, config: &Config, instance: &mut Instance) -> Result<(),
     let text = files::read_text(&path, files::MAX_TEXT_BYTES)?;
     instance.issue = Issue { problem: without_canary(&text).to_owned(), ..Issue::default() };
     let place = verifier_place(folder, config, None, instance)?;
+    instance.verifier_network = verifier_network(config, None, &place);
     instance.hidden.extend(hidden_tests(folder, &place, &folder.join("tests"))?);
     if !place.has_bundled_tests {
         require_test(&[folder.join("tests")], is_windows(config, None))?;
     }
-    instance.verifier_source = place.source;
+    instance.verifier_sandbox = place.sandbox;
     instance.verifier_env.clone_from(&config.verifier.env);
     instance.verifier_user.clone_from(&config.verifier.user);
-    instance.verifier_network.clone_from(&config.verifier.network);
     instance.collect.clone_from(&config.verifier.collect);
     instance.verification = Some(verification());
     instance.gold = solution(folder, &folder.join("solution"))?;
@@ -111,7 +112,6 @@ fn single(folder: &Path, config: &Config, instance: &mut Instance) -> Result<(),
 fn stages(folder: &Path, config: &Config, instance: &mut Instance) -> Result<(), LoadError> {
     instance.stage_reward = Some(config.reward_strategy.unwrap_or(RewardStrategy::Mean));
     instance.verifier_user.clone_from(&config.verifier.user);
-    instance.verifier_network.clone_from(&config.verifier.network);
     instance.collect.clone_from(&config.verifier.collect);
     let shared = files::collect(folder, &folder.join("tests"), TESTS)?;
     for step in &config.steps {
@@ -131,26 +131,6 @@ fn stage(
     let own = folder.join("steps").join(&step.name);
     let text = files::read_text(&own.join("instruction.md"), files::MAX_TEXT_BYTES)?;
     let place = verifier_place(folder, config, Some(step), instance)?;
-    if place.source.is_some() {
-        let why = format!(
-            "`steps.{}.verifier`: its sandbox of its own is not made; it is judged in the agent's",
-            step.name
-        );
-        instance.unsupported.push(why);
-    }
-    for (name, is_there) in [
-        ("artifacts", !step.artifacts.is_empty()),
-        ("verifier.collect", !step.verifier.collect.is_empty()),
-        ("verifier.user", step.verifier.user.is_some()),
-        ("verifier.network_mode", step.verifier.network.is_some()),
-        ("agent.user", step.agent.user.is_some()),
-    ] {
-        if is_there {
-            instance
-                .unsupported
-                .push(format!("`steps.{}.{name}`: it is not honoured for one step", step.name));
-        }
-    }
     // A step's tests lie over those of all steps.
     let mut hidden = shared
         .cloned()
@@ -192,7 +172,7 @@ fn stage(
             false => Vec::new(),
         },
         health: step.health.clone(),
-        hidden: vec![hidden],
+        hidden: if place.has_bundled_tests { Vec::new() } else { vec![hidden] },
         verification: Some(verification()),
         verifier_env: env,
         gold: solution(folder, &own.join("solution"))?,
@@ -200,6 +180,12 @@ fn stage(
         agent_secs: step.agent.secs.or(config.agent.secs),
         test_secs: step.verifier.secs,
         network: step.agent.network.clone(),
+        agent_user: step.agent.user.clone(),
+        verifier_network: verifier_network(config, Some(step), &place),
+        verifier_sandbox: place.sandbox,
+        verifier_user: step.verifier.user.clone(),
+        artifacts: step.artifacts.clone(),
+        collect: step.verifier.collect.clone(),
     })
 }
 
@@ -236,7 +222,9 @@ fn source(
 /// Where a verification runs.
 struct VerifierPlace {
     /// A sandbox of its own, if it has one.
-    source: Option<SandboxSource>,
+    sandbox: Option<VerifierSandbox>,
+    /// What that can reach where nothing is said of the verification.
+    network: Option<NetworkPolicy>,
     /// Whether its image has the tests.
     has_bundled_tests: bool,
 }
@@ -251,8 +239,35 @@ fn verifier_place(
 ) -> Result<VerifierPlace, LoadError> {
     let own = step.and_then(|step| step.verifier.is_separate());
     if !own.unwrap_or_else(|| config.verifier.is_separate().unwrap_or(false)) {
-        return Ok(VerifierPlace { source: None, has_bundled_tests: false });
+        return Ok(VerifierPlace { sandbox: None, network: None, has_bundled_tests: false });
     }
+    // Its limits, variables, working directory and network are those of one table, whichever has its image.
+    let said = step.and_then(|step| step.verifier.environment.as_ref());
+    let said = said.or(config.verifier.environment.as_ref());
+    let (limits, env, workdir) = match said {
+        Some(own) => (
+            Limits {
+                build_secs: own.build_secs,
+                cpus: own.cpus,
+                memory_mb: own.memory_mb,
+                storage_mb: own.storage_mb,
+                ..Limits::default()
+            },
+            own.env.clone(),
+            own.workdir.clone(),
+        ),
+        None => (
+            Limits { agent_secs: None, test_secs: None, ..instance.limits },
+            instance.env.clone(),
+            instance.workdir.clone(),
+        ),
+    };
+    let network = Some(said.unwrap_or(&config.environment).network.clone());
+    let place = |source: Option<SandboxSource>| VerifierPlace {
+        has_bundled_tests: source.is_some(),
+        sandbox: Some(VerifierSandbox { source, limits, env, workdir }),
+        network,
+    };
     let of_step =
         step.map(|step| (&step.verifier, folder.join("steps").join(&step.name).join("tests")));
     let candidates = of_step.into_iter().chain([(&config.verifier, folder.join("tests"))]);
@@ -260,8 +275,10 @@ fn verifier_place(
         if let Some(image) =
             verifier.environment.as_ref().and_then(|environment| environment.image.clone())
         {
-            let source = SandboxSource { image: Some(image), ..SandboxSource::default() };
-            return Ok(VerifierPlace { source: Some(source), has_bundled_tests: true });
+            return Ok(place(Some(SandboxSource {
+                image: Some(image),
+                ..SandboxSource::default()
+            })));
         }
         if tests.join("docker-compose.yaml").is_file() {
             let why = "`tests/docker-compose.yaml`: services of a verifier are not started";
@@ -269,10 +286,24 @@ fn verifier_place(
         }
         if let Some(dockerfile) = compose::dockerfile(&tests, "Dockerfile")? {
             let source = SandboxSource { dockerfile: Some(dockerfile), ..SandboxSource::default() };
-            return Ok(VerifierPlace { source: Some(source), has_bundled_tests: true });
+            return Ok(place(Some(source)));
         }
     }
-    Ok(VerifierPlace { source: Some(instance.source.clone()), has_bundled_tests: false })
+    Ok(place(None))
+}
+
+/// What a verification can reach, where that is not what the agent can.
+fn verifier_network(
+    config: &Config,
+    step: Option<&Step>,
+    place: &VerifierPlace,
+) -> Option<NetworkPolicy> {
+    let own = step.and_then(|step| step.verifier.network.clone());
+    let own = own.or_else(|| config.verifier.network.clone()).or_else(|| place.network.clone());
+    let of_agent = step.and_then(|step| step.agent.network.as_ref());
+    let of_agent = of_agent.or(config.agent.network.as_ref());
+    // What is said of the agent alone does not hold for who judges it.
+    own.or_else(|| of_agent.map(|_| config.environment.network.clone()))
 }
 
 /// The tests, unless the verifier's image has them.
@@ -309,7 +340,11 @@ fn require_test(folders: &[PathBuf], is_windows: bool) -> Result<(), LoadError> 
 
 fn verification() -> Verification {
     Verification::RewardFile {
-        script: format!("mkdir -p /logs/verifier\nchmod +x {TESTS}/test.sh\n{TESTS}/test.sh\n"),
+        // Who may not change its mode runs it all the same.
+        script: format!(
+            "mkdir -p /logs/verifier\nchmod +x {TESTS}/test.sh 2>/dev/null\n\
+             if [ -x {TESTS}/test.sh ]; then {TESTS}/test.sh; else bash {TESTS}/test.sh; fi\n"
+        ),
         files: REWARDS.map(str::to_owned).into(),
     }
 }
