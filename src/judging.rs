@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use spar_agent::policies::{HttpPolicy, HttpPolicyConfig};
 use spar_agent::spend::Budget;
 use spar_core::{Policy, PolicyVersion};
-use spar_envs::{Resources, needs_sandbox, open_environment};
+use spar_envs::{Resources, asks_judge, needs_sandbox, open_environment};
 use spar_policy::checkpoint::{KeepAs, open_model};
 use spar_policy::{LocalPolicy, hub};
 use spar_tasks::graders::{GraderConfig, Graders, GradingModel, GradingModels};
@@ -119,6 +119,13 @@ impl JudgingConfig<'_> {
 
     fn problems_of(&self, task: &Task) -> Vec<String> {
         let merged = Graders::merged(&task.graders, self.graders);
+        if asks_judge(task) && self.available(GradingModel::Judge).is_none() {
+            let problem = format!(
+                "environment `{}` needs a judge: name an endpoint or a checkpoint as [judge]",
+                task.environment
+            );
+            return vec![problem];
+        }
         if merged.is_empty() {
             return Vec::new();
         }
@@ -159,6 +166,9 @@ impl JudgingConfig<'_> {
             for index in (0..len).step_by(len.div_ceil(MAX_CHECKED).max(1)) {
                 let task = suite.task(split, index)?;
                 if !task.graders.is_empty() && asks(&task.graders) {
+                    return Ok(true);
+                }
+                if model == GradingModel::Judge && asks_judge(&task) {
                     return Ok(true);
                 }
                 if is_generated(suite, split, &task) {

@@ -63,8 +63,8 @@ pub mod strategies;
 pub use cancellation::Cancellation;
 pub use collect::{
     CollectConfig, CollectRequest, Collection, CollectionCounts, CollectionSink, FinishedGroup,
-    GroupInProgress, GroupPlan, GroupSeat, LeftOut, OpenEnvironment, PlayedEpisode, collect_groups,
-    stream_groups,
+    GroupInProgress, GroupPlan, GroupSeat, GroupUnderWay, LeftOut, Leg, Member, OpenEnvironment,
+    PlayedEpisode, collect_groups, play_legs, stream_groups,
 };
 pub use concurrency::Concurrency;
 pub use contexts::{

@@ -165,6 +165,16 @@ impl SharedPlayer {
         }
     }
 
+    /// The same for a seat of this name, for which a policy may have another one by `ENVIRONMENT/SEAT`.
+    pub fn in_seat(&self, environment: &str, seat: &str) -> Player<'_> {
+        if let Player::Policy(policy) = self.as_player()
+            && let Some(own) = policy.for_environment(&format!("{environment}/{seat}"))
+        {
+            return Player::Policy(own);
+        }
+        self.in_environment(environment)
+    }
+
     /// The same for one episode.
     pub fn as_player(&self) -> Player<'_> {
         match self {

@@ -80,6 +80,14 @@ impl ParsedAction {
         }
     }
 
+    /// Why no action could be read; absent where one was.
+    pub fn invalid_reason(&self) -> Option<&str> {
+        match self {
+            Self::Invalid { reason } => Some(reason),
+            Self::Action { .. } => None,
+        }
+    }
+
     /// Whether no action could be read.
     pub fn is_invalid(&self) -> bool {
         matches!(self, Self::Invalid { .. })

@@ -53,9 +53,11 @@ pub mod mcp;
 mod micro_repair;
 mod offline;
 mod ors;
+mod panel;
 pub mod process;
 mod question;
 mod reasoning_gym;
+mod red_team;
 mod registry;
 mod replay;
 mod resources;
@@ -89,11 +91,13 @@ pub use graded::Graded;
 pub use ledger::Ledger;
 pub use offline::Offline;
 pub use ors::Ors;
+pub use panel::Panel;
 pub use process::{Process, ProgramError, ProgramFault};
 pub use question::Question;
 pub use reasoning_gym::ReasoningGym;
+pub use red_team::RedTeam;
 pub use registry::{
-    Actions, EnvironmentRow, NamedEnvironment, OpenTask, actions_of, actions_of_task,
+    Actions, EnvironmentRow, NamedEnvironment, OpenTask, actions_of, actions_of_task, asks_judge,
     environment_registry, needs_browser, needs_sandbox, open_environment, seats_of, shuffled_tasks,
     takes_toolsets, usual_backend,
 };

@@ -18,9 +18,11 @@ use crate::ledger::Ledger;
 use crate::micro_repair::MicroRepair;
 use crate::offline::Offline;
 use crate::ors::Ors;
+use crate::panel::Panel;
 use crate::process::Process;
 use crate::question::Question;
 use crate::reasoning_gym::ReasoningGym;
+use crate::red_team::RedTeam;
 use crate::replay::Replay;
 use crate::search::Search;
 use crate::shop::Shop;
@@ -87,6 +89,11 @@ pub fn actions_of_task(task: &Task) -> Option<Actions> {
         true => Process::actions(task),
         false => actions_of(&task.environment),
     }
+}
+
+/// Whether episodes of a task ask the judge in their course, beside what graders ask of it.
+pub fn asks_judge(task: &Task) -> bool {
+    RedTeam::asks_judge(task)
 }
 
 /// The seats of an environment that has a name, as a task of its own suite has them; absent where there is no such
@@ -383,6 +390,34 @@ const OTHERS: &[EnvironmentRow] = &[
         },
     },
     Row {
+        name: "panel",
+        about: "Several agents who answer a question one after the other, and earn what all answers are worth, or what peers find of them.",
+        source: "own, after CORY, arXiv 2410.06101, and CoMAS, arXiv 2510.08529, reconstructed from their abstracts",
+        formula: "shared: R(i) = sum_j 1[j is right]; peers: R(answer of i) = (score - 1) / 2, R(evaluation of it) = 1 - that",
+        options: OptionSet::NONE,
+        open: NamedEnvironment {
+            suite: Some("panel"),
+            needs_sandbox: false,
+            actions: Actions::Words,
+            open: |task, _| Ok(Box::new(Panel::open(task)?)),
+            stratum: |_| None,
+        },
+    },
+    Row {
+        name: "red-team",
+        about: "One who attacks a desk by a request and one who defends its secret by an answer: two seats, zero-sum.",
+        source: "own, after Self-RedTeam, arXiv 2506.07468, reconstructed from its abstract: facts of a desk in the place of collections about safety",
+        formula: "R(defender) = 1 where the secret is kept, or the harmless is told and nothing else, else -1; R(attacker) = -R(defender)",
+        options: OptionSet::NONE,
+        open: NamedEnvironment {
+            suite: Some("red-team"),
+            needs_sandbox: false,
+            actions: Actions::Words,
+            open: |task, resources| Ok(Box::new(RedTeam::open(task, resources)?)),
+            stratum: |_| None,
+        },
+    },
+    Row {
         name: "errand",
         about: "A customer who wants something, and an agent who has to ask for it: two seats that talk.",
         source: "own, after simulated users as in tau-bench, arXiv 2406.12045",
@@ -667,10 +702,13 @@ pub fn shuffled_tasks<'a>(
     split: &'a str,
     seed: Seed,
 ) -> Result<ShuffledTasks<'a>, SuiteError> {
-    Ok(ShuffledTasks::new(suite, split, seed)?.with_strata(|task| {
-        let entry = environment_registry().iter().find(|entry| entry.name == task.environment)?;
-        (entry.stratum)(task)
-    }))
+    Ok(ShuffledTasks::new(suite, split, seed)?.with_strata(stratum_of))
+}
+
+/// What a task has in common with others, as its environment can tell from its parameters.
+pub(crate) fn stratum_of(task: &Task) -> Option<String> {
+    let entry = environment_registry().iter().find(|entry| entry.name == task.environment)?;
+    (entry.stratum)(task)
 }
 
 /// Makes a task interactive, judged by the graders that it and `resources` name, or else by the environment itself.

@@ -38,6 +38,7 @@ mod registry;
 mod replay;
 mod segments;
 mod state;
+mod state_zero;
 #[cfg(test)]
 mod testing;
 mod turn_critic;
@@ -51,4 +52,5 @@ pub use registry::{
     open_predictor, predictor_registry,
 };
 pub use segments::{Segments, SegmentsError};
+pub use state_zero::{StateZero, StateZeroConfig};
 pub use turn_critic::{CriticTargets, TurnCritic, TurnCriticConfig};

@@ -5,7 +5,10 @@ use serde::{Deserialize, Serialize};
 use spar_core::registry::{Axis, Given, OptionSet, Options, Row, Table};
 use spar_core::{Seed, Signal};
 
-use crate::{Predictor, PredictorError, Progress, ProgressConfig, TurnCritic, TurnCriticConfig};
+use crate::{
+    Predictor, PredictorError, Progress, ProgressConfig, StateZero, StateZeroConfig, TurnCritic,
+    TurnCriticConfig,
+};
 
 /// Which predictor, with which options.
 ///
@@ -95,6 +98,18 @@ const ROWS: &[PredictorRow] = &[
             layout: SegmentLayout::StartsAndEnds,
             gives: &[Signal::ActionValues, Signal::StateValues],
             open: |given, open_for| Ok(Box::new(TurnCritic::new(given.read()?, open_for)?)),
+        },
+    },
+    Row {
+        name: "v0",
+        about: "What an episode will earn, told before its first answer from its prompt and from what the policy did before.",
+        source: "V_0, arXiv 2602.03584, reconstructed from its abstract: a network on frozen features in the place of a language model",
+        formula: "V_0(x | H) = f(x, 1[H], mean of H, outcomes of H by likeness); loss = mean (V_0 - R)^2",
+        options: OptionSet::of::<StateZeroConfig>(),
+        open: PredictorKind {
+            layout: SegmentLayout::StartsAndEnds,
+            gives: &[Signal::StateValues],
+            open: |given, open_for| Ok(Box::new(StateZero::new(given.read()?, open_for)?)),
         },
     },
 ];
@@ -387,7 +402,7 @@ mod tests {
             open_predictor(&config, &open_for).unwrap_err().to_string()
         };
         let told = error(r#"{ "kind": "progres" }"#);
-        assert_eq!(told, "find predictor `progres`: known are `progress`, `turn_critic`");
+        assert_eq!(told, "find predictor `progres`: known are `progress`, `turn_critic`, `v0`");
         assert!(error(r#"{ "kind": "progress", "steps": 3 }"#).contains("no option `steps`"));
         if !cfg!(feature = "cuda") {
             let told = error(r#"{ "kind": "progress", "device": "cuda" }"#);

@@ -14,8 +14,8 @@ use spar_trainer::{Objective, ObjectiveConfig, TrainerConfig};
 
 use super::reference_model::reference_problems;
 use super::{
-    HorizonConfig, PredictConfig, Recipe, ReferenceHold, ReferenceResetConfig, ReplayConfig,
-    SoupMember,
+    HardestConfig, HorizonConfig, PredictConfig, Recipe, ReferenceHold, ReferenceResetConfig,
+    ReplayConfig, SoupMember,
 };
 
 /// Reinforcement learning.
@@ -56,6 +56,16 @@ pub struct ReinforceConfig {
     /// What was played before and is trained again. Default absent: nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replay: Option<ReplayConfig>,
+    /// How tasks that nobody solves are demonstrated between iterations. Default absent: they are not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub imitate_hardest: Option<HardestConfig>,
+    /// Iterations behind which the learners of an environment's seats exchange their seats, where each seat has its own. Default absent: never.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exchange_every: Option<u64>,
+    /// Whether learners are updated one after the other, in an order that is drawn anew in every iteration, each with its advantages times what those before it have changed: `A' = A
+    /// prod_j pi_new(a_j) / pi_old(a_j)` over the tokens that the others sampled in the same episode, kept between 1/2 and 2. Default false: as if at one time.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub sequential_updates: bool,
     /// What is minimised.
     pub objective: ObjectiveConfig,
     /// How the reference model is held, where the objective asks for one. Default absent:
@@ -89,6 +99,9 @@ impl Default for ReinforceConfig {
             predictor: None,
             filter: None,
             replay: None,
+            imitate_hardest: None,
+            exchange_every: None,
+            sequential_updates: false,
             objective: ObjectiveConfig::default(),
             reference: None,
             reference_soup: Vec::new(),
@@ -185,6 +198,20 @@ impl ReinforceConfig {
             within("sampler", told(error.into()));
         }
         let strategy = open_strategy(&self.strategy);
+        if strategy.as_ref().is_ok_and(|strategy| strategy.partial().is_some()) {
+            let name = &self.strategy.kind;
+            if self.sampler.kind != "uniform" {
+                let problem = format!(
+                    "`{name}` trains groups of earlier draws, of which only the sampler `uniform` need not be told"
+                );
+                within("strategy", vec![problem]);
+            }
+            if self.replay.is_some() {
+                let problem =
+                    format!("`{name}` fills iterations itself, and `replay` is another way");
+                within("strategy", vec![problem]);
+            }
+        }
         if let Err(error) = strategy.and_then(|strategy| strategy.check(self.group_size)) {
             within("strategy", told(error.into()));
         }
@@ -226,6 +253,13 @@ impl ReinforceConfig {
         {
             let problem = "`selective` has trajectories by themselves: the objective compares answers or asks for a reference model";
             within("replay", vec![problem.to_owned()]);
+        }
+        within(
+            "imitate_hardest",
+            self.imitate_hardest.as_ref().map(HardestConfig::problems).unwrap_or_default(),
+        );
+        if self.exchange_every == Some(0) {
+            within("exchange_every", vec!["is 0, must be at least 1 or absent".to_owned()]);
         }
         within("horizon", self.horizon.as_ref().map(HorizonConfig::problems).unwrap_or_default());
         problems.extend(problems_of_mask);

@@ -20,7 +20,7 @@ pub struct StageConfig {
     /// Who is trained, or plays: one of the recipe's learners. Default: the only one there is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub learner: Option<String>,
-    /// Learners by the environment that they play, where one stage trains several. Default empty.
+    /// Learners by the environment that they play, or by `ENVIRONMENT/SEAT`, where one stage trains several. Default empty.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub learners: BTreeMap<String, String>,
     /// Earlier stages whose dev splits are played again once this one is over. Default empty.

@@ -11,6 +11,7 @@ use spar_agent::{EpisodeConfig, Seating};
 use spar_tasks::graders::GradingModel;
 use spar_tasks::{Suite, SuiteManifest};
 
+use super::learners;
 use super::stages::{Plan, PlannedStage};
 use crate::recipe::{DataConfig, OpenedData, Recipe};
 use crate::sandboxes::{OpenSandboxes, check_scaffold};
@@ -113,11 +114,10 @@ impl Suites {
                 }
             }
             problems.extend(strange.into_iter().map(|error| within(planned, error.into())));
-            let learners = &planned.place.learners;
+            let named = &planned.place.learners;
             let played = splits.iter().flat_map(|split| environments(suite.as_ref(), split));
-            let stray: BTreeSet<String> = played
-                .filter(|name| !learners.is_empty() && !learners.contains_key(name))
-                .collect();
+            let stray: BTreeSet<String> =
+                played.filter(|name| !named.is_empty() && !learners::plays(named, name)).collect();
             problems.extend(stray.into_iter().map(|name| {
                 let problem = format!("`learners` names none for environment `{name}`");
                 within(planned, anyhow::Error::msg(problem))

@@ -41,6 +41,7 @@ mod published;
 mod question_rows;
 mod question_suite;
 mod registry;
+mod rubric;
 pub mod samplers;
 mod search_suite;
 mod search_task;
@@ -87,17 +88,19 @@ pub use published::{
 };
 pub use question_suite::{QuestionSuite, QuestionTask, ReferenceAnswer};
 pub use registry::{NamedSuite, SuiteOptions, SuiteRow, open_suite, suite_registry};
+pub use rubric::{RubricCriterion, rubric_of};
 pub use search_suite::SearchSuite;
 pub use search_task::{SearchPrompt, SearchTask};
 pub use shapers::{
-    Calibration, CalibrationOptions, Completion, CompletionOptions, Consensus, ConsensusOptions,
-    ConsensusRule, Ensemble, EnsembleOptions, EnsembleRule, Flawed, FlawedOptions, Gate, Gated,
-    GatedOptions, Hypervolume, HypervolumeOptions, LengthDiscount, LengthDiscountOptions,
-    LikelihoodBonus, LikelihoodBonusOptions, Normalized, NormalizedOptions, OpenShaper, Overlong,
-    OverlongOptions, Partial, PartialOptions, Process, ProcessOptions, ProgressWeighted,
-    ProgressWeightedOptions, Repetition, RepetitionOptions, RewardShaper, RewardShapers,
-    ShapedGroup, ShaperConfig, ShaperRow, ToolCost, ToolCostOptions, Verpo, VerpoOptions, Weighted,
-    WeightedOptions, hypervolume, open_shaper, shaper_registry, stated_confidence,
+    Agreement, AgreementOptions, Calibration, CalibrationOptions, Completion, CompletionOptions,
+    Consensus, ConsensusOptions, ConsensusRule, Ensemble, EnsembleOptions, EnsembleRule, Flawed,
+    FlawedOptions, Gate, Gated, GatedOptions, Hypervolume, HypervolumeOptions, LengthDiscount,
+    LengthDiscountOptions, LikelihoodBonus, LikelihoodBonusOptions, Normalized, NormalizedOptions,
+    OpenShaper, Overlong, OverlongOptions, Partial, PartialOptions, Process, ProcessOptions,
+    ProgressWeighted, ProgressWeightedOptions, Repetition, RepetitionOptions, RewardShaper,
+    RewardShapers, SAVE_SKILL, SKILL_PART, ShapedGroup, ShaperConfig, ShaperRow, SkillCredit,
+    ToolCost, ToolCostOptions, USE_SKILL, Verpo, VerpoOptions, Weighted, WeightedOptions,
+    hypervolume, open_shaper, shaper_registry, stated_confidence,
 };
 pub use shop_suite::ShopSuite;
 pub use shuffled_tasks::ShuffledTasks;

@@ -187,6 +187,39 @@ const ROWS: &[SuiteRow] = &[
         },
     },
     Row {
+        name: "panel",
+        about: "Answer a question behind others: two seats that earn alike.",
+        source: "own, after CORY, arXiv 2410.06101",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedSuite {
+            needs_data: false,
+            open: |_| shipped("panel", include_str!("../suites/panel/suite.toml")),
+        },
+    },
+    Row {
+        name: "panel-peers",
+        about: "Answer a question, evaluate answers and score them: three seats that earn what peers find.",
+        source: "own, after CoMAS, arXiv 2510.08529",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedSuite {
+            needs_data: false,
+            open: |_| shipped("panel-peers", include_str!("../suites/panel-peers/suite.toml")),
+        },
+    },
+    Row {
+        name: "red-team",
+        about: "Ask a desk for a secret or for something harmless, or answer there: two seats, zero-sum.",
+        source: "own, after Self-RedTeam, arXiv 2506.07468",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedSuite {
+            needs_data: false,
+            open: |_| shipped("red-team", include_str!("../suites/red-team/suite.toml")),
+        },
+    },
+    Row {
         name: "errand",
         about: "Ask a customer what is wanted, and order it: two seats that talk.",
         source: "own",

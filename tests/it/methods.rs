@@ -230,6 +230,16 @@ fn try_method(folder: &Path, method: &str) -> Result<(), String> {
     if method == "scaling-inter" {
         arguments.extend(["--set", "reinforce.horizon={ every = 2, turns = [0.75, 1.0] }"]);
     }
+    // Episodes of the toy are short.
+    let short: &[&str] = match method {
+        "april" => &["reinforce.strategy.leg=3"],
+        "arrol" => &["reinforce.strategy.at=3", "reinforce.strategy.warm_up=8"],
+        "relift" => &["reinforce.imitate_hardest.buffer=2", "reinforce.max_turns=4"],
+        // Two lakes, one behind the other.
+        "sage" => &["reinforce.max_turns=16", "evaluation.max_turns=16"],
+        _ => &[],
+    };
+    short.iter().for_each(|setting| arguments.extend(["--set", *setting]));
     let trained = run(folder, &arguments);
     if trained.code != Some(0) {
         return Err(format!("{method} does not train:\n{}", trained.err));
@@ -278,6 +288,106 @@ fn a_game_is_learned_by_self_play_seat_by_seat() {
     let trained: Vec<Value> = trained.filter(|it| it["kind"] == "reinforce").collect();
     // Two records of an episode, one for each seat.
     assert!(trained.iter().all(|it| it["samples"].as_f64() >= Some(8.0)), "{metrics}");
+}
+
+/// The records of an iteration of reinforcement learning.
+fn reinforced(run: &Path) -> Vec<Value> {
+    let metrics = fs::read_to_string(run.join("metrics.jsonl")).unwrap();
+    let records = metrics.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    records.filter(|it| it["kind"] == "reinforce").collect()
+}
+
+/// Attack and defence by one policy, each compared with itself.
+#[test]
+fn attacker_and_defender_are_one_policy_that_trains_both() {
+    let folder = workplace();
+    let folder = folder.path();
+    let settings = [
+        "reinforce.iterations=2",
+        "reinforce.tasks=2",
+        "reinforce.group_size=4",
+        "evaluation={ every = 2, dev_tasks = 2, seats = { attacker = { player = \"expert\" } } }",
+        "data.test=[]",
+        "keep={ checkpoint_every = 1, checkpoints = 10 }",
+    ];
+    let mut arguments =
+        vec!["train", "self-redteam", "--name", "red", "--threads", "1", "--seed", "5"];
+    settings.iter().for_each(|setting| arguments.extend(["--set", *setting]));
+    succeed(folder, &arguments);
+    let run = folder.join("runs/red");
+    assert_ne!(weights(&run, 1), weights(&run, 2));
+    // Two records of most episodes, one for each seat.
+    assert!(reinforced(&run).iter().all(|it| it["samples"].as_f64() > Some(8.0)));
+}
+
+/// Agents with adapters of their own: exchanging roles, judging each other, and updated one after the other.
+#[test]
+fn agents_of_a_panel_train_adapters_of_their_own_and_go_on_to_the_bit() {
+    let folder = workplace();
+    let folder = folder.path();
+    let base = [
+        "data={ suite = \"panel\", dev = \"dev\", test = [] }",
+        "warm_start.iterations=0",
+        "reinforce.iterations=1",
+        "evaluation={ every = 1, dev_tasks = 2 }",
+    ];
+    let mut arguments = vec!["train", "tiny.toml", "--name", "base", "--threads", "1"];
+    base.iter().for_each(|setting| arguments.extend(["--set", *setting]));
+    succeed(folder, &arguments);
+    for (method, learners) in [
+        ("cory", &["one", "two"][..]),
+        ("comas", &["one", "two", "three"]),
+        ("marft", &["one", "two"]),
+    ] {
+        let settings = [
+            "stages.reinforce.iterations=3",
+            "stages.reinforce.tasks=2",
+            "stages.reinforce.group_size=4",
+            "evaluation={ every = 3, dev_tasks = 2 }",
+            "data.test=[]",
+            "keep={ checkpoint_every = 1, checkpoints = 10 }",
+        ];
+        let mut arguments = vec!["train", method, "--name", method, "--threads", "1"];
+        arguments.extend(["--start-from", "runs/base/checkpoints/iteration-000001"]);
+        settings.iter().for_each(|setting| arguments.extend(["--set", *setting]));
+        if method == "cory" {
+            arguments.extend(["--set", "stages.reinforce.exchange_every=1"]);
+        }
+        succeed(folder, &arguments);
+        let whole = folder.join("runs").join(method);
+        for record in reinforced(&whole) {
+            let of = |learner: &&str| record[format!("samples/{learner}")].as_f64().unwrap();
+            let samples: Vec<f64> = learners.iter().map(of).collect();
+            // Each has a trajectory of every game.
+            assert!(samples.iter().all(|it| *it >= 8.0), "{method}: {record}");
+        }
+        let adapter = |run: &Path, iteration: u64, learner: &str| {
+            let checkpoint = run.join(format!("checkpoints/iteration-{iteration:06}"));
+            let apart = checkpoint.join("learners").join(learner);
+            let place = if apart.exists() { apart } else { checkpoint };
+            fs::read(place.join("adapter_model.safetensors")).unwrap()
+        };
+        for (number, learner) in learners.iter().enumerate() {
+            assert_ne!(
+                adapter(&whole, 1, learner),
+                adapter(&whole, 3, learner),
+                "{method} {learner}"
+            );
+            for other in &learners[..number] {
+                assert_ne!(adapter(&whole, 3, learner), adapter(&whole, 3, other), "{method}");
+            }
+        }
+        let again = folder.join("again").join(method);
+        copy_folder(&whole, &again);
+        fs::remove_dir_all(again.join("checkpoints/iteration-000003")).unwrap();
+        succeed(folder, &["resume", &format!("again/{method}"), "--threads", "1"]);
+        assert_eq!(reinforced(&whole), reinforced(&again), "{method}");
+        for learner in learners {
+            assert_eq!(adapter(&whole, 3, learner), adapter(&again, 3, learner), "{method}");
+        }
+    }
+    let told = run(folder, &["train", "grpo", "--dry-run", "--set", "reinforce.exchange_every=2"]);
+    assert!(told.err.contains("exchange_every has no effect"), "{}", told.err);
 }
 
 #[test]

@@ -63,6 +63,8 @@ pub(super) struct Extra {
     pub(super) said: Arc<[Message]>,
     /// Who plays it in place of the policy.
     pub(super) guide: Option<Guide>,
+    /// Tokens behind which it is paused; absent: it is played to its end.
+    pub(super) leg: Option<usize>,
 }
 
 /// One try at an episode.
@@ -85,6 +87,8 @@ pub(super) enum Attempted {
         replayed_turns: usize,
         /// Whether the backend could not make its sandbox.
         is_absent: bool,
+        /// Whether it was paused.
+        is_paused: bool,
     },
     /// It did not begin: no sandbox was asked for, because the backend fails or has no room.
     Refused(String),
@@ -131,7 +135,7 @@ impl Attempt {
         let (common, origin) = (Arc::clone(&self.common), Arc::clone(&self.origin));
         let (id, seed) = (self.id, self.seed);
         spawned(self.run()).await.unwrap_or_else(|panic| {
-            Attempted::failed(common.never(&origin, (id, seed), &panicked(&panic)))
+            Attempted::whole(common.never(&origin, (id, seed), &panicked(&panic)))
         })
     }
 
@@ -158,7 +162,7 @@ impl Attempt {
         // 1. An environment at the start of the group, with all that it needs.
         let mut environment = match origin.fork(common).await {
             Ok(environment) => environment,
-            Err(error) => return Attempted::failed(never(broken(&error))),
+            Err(error) => return Attempted::whole(never(broken(&error))),
         };
         let prepare = AssertUnwindSafe(environment.prepare()).catch_unwind();
         let prepared = tokio::select! {
@@ -179,31 +183,33 @@ impl Attempt {
         if let Some(end) = failure {
             common.close(&mut *environment).await;
             let trajectories = never(end);
-            return Attempted::Recorded { trajectories, replayed_turns: 0, is_absent };
+            let (replayed_turns, is_paused) = (0, false);
+            return Attempted::Recorded { trajectories, replayed_turns, is_absent, is_paused };
         }
         // 2. Its turns, behind those of another one where it goes on from there.
         if !origin.seats.is_empty() {
             return self.run_table(environment).await;
         }
         let config = &common.episode;
-        let (trajectory, mut environment) = match start {
+        let (said, leg) = (&self.extra.said, self.extra.leg);
+        let (trajectory, mut environment, is_paused) = match start {
             Start::Shared => {
                 let first = origin.first.clone();
                 let playing =
                     EpisodeInProgress::start_from(environment, first, &episode, config).await;
-                play_behind(playing, &self.extra.said).await
+                play_behind(playing, said, leg).await
             }
             Start::Branch { origin, at } => {
                 let playing =
                     EpisodeInProgress::branch(environment, origin, *at, &episode, config).await;
-                play_behind(playing, &self.extra.said).await
+                play_behind(playing, said, leg).await
             }
         };
         common.close(&mut *environment).await;
         let inherited = |turn: &&Turn| turn.source == Source::Inherited;
         let replayed_turns = trajectory.turns.iter().filter(inherited).count();
         let trajectories = vec![trajectory];
-        Attempted::Recorded { trajectories, replayed_turns, is_absent: false }
+        Attempted::Recorded { trajectories, replayed_turns, is_absent: false, is_paused }
     }
 
     /// Plays an episode in which several act.
@@ -214,7 +220,7 @@ impl Attempt {
             common.close(&mut *environment).await;
             let error = EnvironmentError::Misused { call: "branch", when: "where several act" };
             let never = common.never(origin, (self.id, self.seed), &broken(&error));
-            return Attempted::failed(never);
+            return Attempted::whole(never);
         }
         let seated = origin.seats.iter().enumerate().map(|(index, taken)| {
             let episode = common.seat_episode(origin, (self.id, self.seed), (index, taken));
@@ -225,13 +231,14 @@ impl Attempt {
         while table.turn().await.is_some() {}
         let (trajectories, mut environment) = table.finish().await;
         common.close(&mut *environment).await;
-        Attempted::Recorded { trajectories, replayed_turns: 0, is_absent: false }
+        Attempted::whole(trajectories)
     }
 }
 
 impl Attempted {
-    fn failed(trajectories: Vec<Trajectory>) -> Self {
-        Self::Recorded { trajectories, replayed_turns: 0, is_absent: false }
+    /// Of an episode of which nothing was played again, and that was not paused.
+    fn whole(trajectories: Vec<Trajectory>) -> Self {
+        Self::Recorded { trajectories, replayed_turns: 0, is_absent: false, is_paused: false }
     }
 }
 
@@ -259,7 +266,7 @@ impl Common {
         let seat = Seat::at(index);
         // Not the same draws for two that share a policy.
         let seed = if seat.is_first() { seed } else { seed.derive("seat", seat) };
-        let player = taken.player.in_environment(&origin.task.environment);
+        let player = taken.player.in_seat(&origin.task.environment, &taken.name);
         Episode { seat, seed, player, ..self.episode(origin, id, seed) }
     }
 
@@ -369,6 +376,14 @@ impl Origin {
     /// Whether the trajectories of a seat are in the group.
     pub(super) fn is_grouped(&self, seat: Seat) -> bool {
         self.seats.get(seat.index()).is_none_or(|taken| taken.is_grouped)
+    }
+
+    /// What the task asks for in words: its instruction, or else what is shown first.
+    pub(super) fn asked(&self) -> String {
+        match &self.first.instruction {
+            Some(instruction) => instruction.to_string(),
+            None => self.first.text.clone(),
+        }
     }
 
     /// Labels of the task that only its environment knows.

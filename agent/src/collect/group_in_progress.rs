@@ -51,6 +51,16 @@ pub struct GroupInProgress<'a> {
     further: Mutex<Vec<(usize, Trajectory)>>,
 }
 
+/// How far an episode came that may be paused.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Leg {
+    /// To its end.
+    Finished(Trajectory),
+    /// It was paused: the record of what was played, which ends as a cancelled one does, maybe in the middle of an answer. [`GroupInProgress::resume`] goes on from
+    /// there; nothing else is done with it.
+    Paused(Trajectory),
+}
+
 /// What came of one try at an episode.
 enum Try {
     /// It ended by its task or by a limit.
@@ -60,6 +70,8 @@ enum Try {
         /// Those of the others.
         further: Vec<Trajectory>,
     },
+    /// It was paused.
+    Paused(Box<Trajectory>),
     /// It broke, for reasons at this boundary.
     Broke(Boundary),
     /// It did not begin: no sandbox was asked for, because the backend fails or has no room.
@@ -71,6 +83,11 @@ enum Try {
 }
 
 impl GroupInProgress<'_> {
+    /// Its number among the groups of the collection.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
     /// How many trajectories the group shall have.
     pub fn size(&self) -> usize {
         self.shared.config.plan(self.index).size
@@ -94,7 +111,34 @@ impl GroupInProgress<'_> {
 
     /// The same with something said to the policy before its first turn that the environment does not show, such as a hint.
     pub async fn episode_behind(&self, member: usize, said: Vec<Message>) -> Option<Trajectory> {
-        self.member(member, Start::Shared, Extra { said: said.into(), guide: None }).await
+        let extra = Extra { said: said.into(), ..Extra::default() };
+        self.member(member, Start::Shared, extra).await
+    }
+
+    /// As [`episode`](Self::episode), and pauses it once so many tokens are sampled, at least one.
+    pub async fn leg(&self, member: usize, tokens: usize) -> Option<Leg> {
+        let extra = Extra { leg: Some(tokens), ..Extra::default() };
+        self.member_leg(member, Start::Shared, extra, (None, None)).await
+    }
+
+    /// Goes on with a member that was paused `legs` times before, to its end or until so many more tokens are sampled: its turns are taken over with their tokens and probabilities, and an answer that was
+    /// still being written goes on behind its last token. Its record names the paused one as its parent. Where several act it fails.
+    pub async fn resume(
+        &self,
+        member: usize,
+        paused: &Trajectory,
+        legs: u32,
+        tokens: Option<usize>,
+    ) -> Option<Leg> {
+        if !self.origin.seats().is_empty() {
+            let detail = "episodes are not paused where several act";
+            self.shared.note(&self.origin.task.id, Boundary::Environment, detail);
+            return None;
+        }
+        let at = BranchPoint::of_pause(paused);
+        let start = Start::Branch { origin: Arc::new(paused.clone()), at };
+        let extra = Extra { leg: tokens, ..Extra::default() };
+        self.member_leg(member, start, extra, (Some(legs), paused.spend)).await
     }
 
     /// Has one of the environment's own players play the member of this number, in the tokens of the policy. Where several act there is none: it fails.
@@ -110,6 +154,11 @@ impl GroupInProgress<'_> {
     /// The task of the group.
     pub fn task(&self) -> &Task {
         &self.origin.task
+    }
+
+    /// What the task asks for, in the words in which it is shown.
+    pub fn asked(&self) -> String {
+        self.origin.asked()
     }
 
     /// How a solution of the task goes, in words, an action for each turn: what the task itself says, or the actions of the environment's player who sees all; none
@@ -158,7 +207,7 @@ impl GroupInProgress<'_> {
             return None;
         }
         let start = Start::Branch { origin: Arc::new(origin.clone()), at };
-        self.member(member, start, Extra { said: said.into(), guide: None }).await
+        self.member(member, start, Extra { said: said.into(), ..Extra::default() }).await
     }
 
     /// Puts the records of further seats that are grouped behind those of the first one that a strategy has grown, seat by
@@ -183,18 +232,33 @@ impl GroupInProgress<'_> {
         others
     }
 
-    /// Plays one member, anew when it failed; `None` when it failed for good.
+    /// Plays one member to its end, anew when it failed; `None` when it failed for good.
     async fn member(&self, member: usize, start: Start, extra: Extra) -> Option<Trajectory> {
+        match self.member_leg(member, start, extra, (None, None)).await? {
+            Leg::Finished(trajectory) => Some(trajectory),
+            Leg::Paused(_) => unreachable!("it has no leg, behind which it would be paused"),
+        }
+    }
+
+    /// Plays one member to its end or until it is paused, anew when it failed; `None` when it failed for good. `legs` is how often it was paused, and `spent`
+    /// what it took until then.
+    async fn member_leg(
+        &self,
+        member: usize,
+        start: Start,
+        extra: Extra,
+        (legs, mut spent): (Option<u32>, Option<Spend>),
+    ) -> Option<Leg> {
         let shared = self.shared;
         let CollectConfig { refills, sandbox_patience_secs, .. } = *shared.config;
         let task = &self.origin.task;
         let number = shared.config.plan(self.index).first_member + member;
         let seed = self.seed.derive("member", number);
+        // What is drawn behind a pause is not what was drawn before.
+        let seed = legs.map_or(seed, |legs| seed.derive("leg", legs));
         let mut patience = Duration::from_secs(sandbox_patience_secs);
         let mut back_off = BackOff::new(SANDBOX_BACK_OFF.0, SANDBOX_BACK_OFF.1, seed);
         let (mut attempt, mut absences) = (0, 0);
-        // What the tries before took.
-        let mut spent = None;
         while attempt <= refills {
             let number = attempt + absences;
             let played =
@@ -205,8 +269,9 @@ impl GroupInProgress<'_> {
                     further.iter().for_each(|it| shared.sink.trajectory(self.index, it));
                     let mut all = self.further.lock().unwrap_or_else(PoisonError::into_inner);
                     all.extend(further.into_iter().map(|further| (member, further)));
-                    return Some(*trajectory);
+                    return Some(Leg::Finished(*trajectory));
                 }
+                Try::Paused(trajectory) => return Some(Leg::Paused(*trajectory)),
                 Try::Stopped => return None,
                 Try::Broke(boundary) => {
                     attempt += 1;
@@ -272,10 +337,11 @@ impl GroupInProgress<'_> {
             id: seed.derive("episode", number).as_u64() >> 11,
             seed,
         };
-        let (mut trajectories, replayed_turns, is_absent) = match attempted.spawn().await {
+        let (mut trajectories, replayed_turns, is_absent, is_paused) = match attempted.spawn().await
+        {
             Attempted::Refused(detail) => return Some(Try::Refused(detail)),
-            Attempted::Recorded { trajectories, replayed_turns, is_absent } => {
-                (trajectories, replayed_turns, is_absent)
+            Attempted::Recorded { trajectories, replayed_turns, is_absent, is_paused } => {
+                (trajectories, replayed_turns, is_absent, is_paused)
             }
         };
         trajectories.iter_mut().for_each(|trajectory| trajectory.refills = attempt);
@@ -286,6 +352,11 @@ impl GroupInProgress<'_> {
         let first = trajectories.iter().position(is_grouped).unwrap_or(0);
         let mut trajectory = trajectories.remove(first);
         let further = trajectories;
+        if is_paused {
+            trajectory.spend = *spent;
+            shared.tally(|counts| counts.replayed_turns += replayed_turns);
+            return Some(Try::Paused(Box::new(trajectory)));
+        }
         trajectory.spend = if trajectory.is_failed() { own } else { *spent };
         shared.tally(|counts| {
             counts.add(&trajectory);

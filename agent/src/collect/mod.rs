@@ -2,6 +2,7 @@
 
 mod attempt;
 mod group_in_progress;
+mod under_way;
 
 use std::collections::HashMap;
 use std::ops::AddAssign;
@@ -16,8 +17,9 @@ use tokio::sync::Semaphore;
 
 use self::attempt::Common;
 pub(crate) use self::attempt::panic_text;
-pub use self::group_in_progress::GroupInProgress;
 use self::group_in_progress::Shared;
+pub use self::group_in_progress::{GroupInProgress, Leg};
+pub use self::under_way::{GroupUnderWay, Member, play_legs};
 use crate::strategies::RolloutStrategy;
 use crate::{
     Cancellation, Concurrency, ConfigError, EpisodeConfig, LimitCounts, Seating, SharedPlayer,
@@ -54,12 +56,14 @@ pub struct GroupPlan {
     pub first_member: usize,
     /// How often the task came before with this seed; absent: as often as in this request.
     pub repetition: Option<u64>,
+    /// Where its random choices start; absent: at the request's seed, by task and repetition.
+    pub seed: Option<Seed>,
 }
 
 impl GroupPlan {
     /// A group of this size from its beginning.
     pub fn new(size: usize) -> Self {
-        Self { size, first_member: 0, repetition: None }
+        Self { size, first_member: 0, repetition: None, seed: None }
     }
 }
 
@@ -477,7 +481,8 @@ fn group_seeds(request: &CollectRequest<'_>, config: &CollectConfig) -> Vec<Seed
         let before = met.entry(&task.id).or_default();
         let repetition = config.plan(index).repetition.unwrap_or(*before);
         let seed = request.seed.derive("task", &task.id);
-        seeds.push(if repetition == 0 { seed } else { seed.derive("repetition", repetition) });
+        let seed = if repetition == 0 { seed } else { seed.derive("repetition", repetition) };
+        seeds.push(config.plan(index).seed.unwrap_or(seed));
         *before += 1;
     }
     seeds

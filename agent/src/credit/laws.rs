@@ -101,6 +101,9 @@ const LAWS: &[Laws] = &[
     // Groups are compared with each other.
     Laws { name: "copo", equal: false, alone: false, ..KEPT },
     Laws { name: "duration", ..KEPT },
+    Laws { name: "v0_5", ..OF_SIGNALS },
+    // Of equal returns the one that is like no other is worth more.
+    Laws { name: "polychromic", scaling: Scaling::Linear, shift: false, equal: false, ..KEPT },
 ];
 
 /// Groups of trajectories of (state, action, reward).

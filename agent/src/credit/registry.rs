@@ -6,13 +6,14 @@ use spar_core::registry::{Axis, Given, OptionSet, Options, Row, Table};
 
 use super::{
     Ace, AceConfig, AdvantageEstimator, Archer, ArcherConfig, Arpo, ArpoConfig, ByHint,
-    ByHintConfig, Copo, CopoConfig, CreditError, Duration, DurationConfig, Gae, GaeConfig, Gdpo,
-    GdpoConfig, Gigpo, GigpoConfig, Gpg, GpgConfig, Graft, GraftConfig, GraphGpo, GraphGpoConfig,
-    Grpo, GrpoConfig, GrpoPassk, GrpoPasskConfig, Hgpo, HgpoConfig, Mars, MarsConfig, McGrpo,
-    McGrpoConfig, Opo, OpoConfig, OptimalTokenBaseline, OptimalTokenBaselineConfig, PsrNsr,
-    PsrNsrConfig, R3l, R3lConfig, ReinforcePp, ReinforcePpConfig, Rloo, RlooConfig, Rtmc,
-    RtmcConfig, Salt, SaltConfig, Spa, SpaConfig, SpaReleased, SpaReleasedConfig, TreePs,
-    TreePsConfig, UiS1, UiS1Config, Xrpo, XrpoConfig,
+    ByHintConfig, Copo, CopoConfig, CreditError, Duration, DurationConfig, FusedPrior,
+    FusedPriorConfig, Gae, GaeConfig, Gdpo, GdpoConfig, Gigpo, GigpoConfig, Gpg, GpgConfig, Graft,
+    GraftConfig, GraphGpo, GraphGpoConfig, Grpo, GrpoConfig, GrpoPassk, GrpoPasskConfig, Hgpo,
+    HgpoConfig, Mars, MarsConfig, McGrpo, McGrpoConfig, Opo, OpoConfig, OptimalTokenBaseline,
+    OptimalTokenBaselineConfig, Polychromic, PolychromicConfig, PsrNsr, PsrNsrConfig, R3l,
+    R3lConfig, ReinforcePp, ReinforcePpConfig, Rloo, RlooConfig, Rtmc, RtmcConfig, Salt,
+    SaltConfig, Spa, SpaConfig, SpaReleased, SpaReleasedConfig, TreePs, TreePsConfig, UiS1,
+    UiS1Config, Xrpo, XrpoConfig,
 };
 
 /// Which estimator, with which options.
@@ -304,6 +305,22 @@ const ROWS: &[EstimatorRow] = &[
         open: |given| Ok(Box::new(Copo::new(given.read()?)?)),
     },
     Row {
+        name: "polychromic",
+        about: "By the sets that a trajectory is in: what they earn, times how different they are.",
+        source: "Polychromic objectives, arXiv 2509.25424, reconstructed from its abstract; assumed: the share of distinct trajectories, over all sets",
+        formula: "A_i = E[f(S) | i in S] - mean_k E[f(S) | k in S], f(S) = mean R * distinct / n",
+        options: OptionSet::of::<PolychromicConfig>(),
+        open: |given| Ok(Box::new(Polychromic::new(given.read()?)?)),
+    },
+    Row {
+        name: "v0_5",
+        about: "Over a baseline that weighs a prior of success against the mean of few rollouts.",
+        source: "V_0.5, arXiv 2603.10848, reconstructed from its abstract and a summary; assumed: how far the prior is off is told by the batch",
+        formula: "A = R - (w v + (1 - w) m), w = noise / (noise + bias^2), noise = v (1 - v) / n, bias^2 = max(0, mean((m - v)^2 - noise))",
+        options: OptionSet::of::<FusedPriorConfig>(),
+        open: |given| Ok(Box::new(FusedPrior::new(given.read()?))),
+    },
+    Row {
         name: "duration",
         about: "Trajectories weigh as long as they took, so that what is quick is not learned for being quick.",
         source: "arXiv 2509.01684, reconstructed from its abstract; assumed: weights of whole trajectories by wall time, and their bound",
@@ -422,7 +439,12 @@ mod tests {
             // situation are compared.
             let predicted = [Signal::Progress, Signal::ActionValues, Signal::StateValues];
             let by_state = ["hgpo", "graph_gpo", "rtmc", "graft"].contains(&entry.name);
-            if !by_state && !estimator.needs().iter().any(|signal| predicted.contains(signal)) {
+            // All of a group of two is one set.
+            let by_set = entry.name == "polychromic";
+            if !by_state
+                && !by_set
+                && !estimator.needs().iter().any(|signal| predicted.contains(signal))
+            {
                 let of_summary = &found[0][2..4];
                 assert!(of_summary.iter().all(|it| *it > 0.0), "{}: {found:?}", entry.name);
             }

@@ -2,6 +2,8 @@
 
 use spar_core::Trajectory;
 
+use super::episode_in_progress::UNFINISHED;
+
 /// Where one episode parts from another: what comes before it is shared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct BranchPoint {
@@ -17,6 +19,16 @@ impl BranchPoint {
         Self { turn, token: 0 }
     }
 
+    /// Where an episode goes on that was paused: behind its last turn, or behind the tokens of the answer that was still being written.
+    pub(crate) fn of_pause(paused: &Trajectory) -> Self {
+        match paused.turns.last() {
+            Some(last) if last.parsed.invalid_reason() == Some(UNFINISHED) => {
+                Self { turn: paused.turns.len() - 1, token: last.sampled.ids.len() }
+            }
+            _ => Self::before(paused.turns.len()),
+        }
+    }
+
     /// Checks that `trajectory` has what is to be taken over.
     pub(super) fn check(self, trajectory: &Trajectory) -> Result<(), BranchError> {
         let Self { turn, token } = self;
@@ -30,8 +42,12 @@ impl BranchPoint {
             return Err(BranchError::NoSuchTurn { turn, turns: last });
         }
         let tokens = trajectory.turns.get(turn).map_or(0, |turn| turn.sampled.ids.len());
-        // Behind its last token an answer has nothing left to sample.
-        if token > 0 && token >= tokens {
+        let is_unfinished = trajectory
+            .turns
+            .get(turn)
+            .is_some_and(|turn| turn.parsed.invalid_reason() == Some(UNFINISHED));
+        // Behind its last token an answer has nothing left to sample, unless it was paused there.
+        if token > 0 && (token > tokens || (token == tokens && !is_unfinished)) {
             return Err(BranchError::NoSuchToken { turn, token, tokens });
         }
         Ok(())

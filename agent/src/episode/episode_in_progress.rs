@@ -29,6 +29,9 @@ use crate::scaffolds::{ToolUse, Unread};
 use crate::spend::EpisodeTally;
 use crate::{EpisodeConfig, Player, error_chain};
 
+/// Why no action was read in a turn whose answer was still being written when its episode was paused.
+pub(crate) const UNFINISHED: &str = "it was still being written when the episode was paused";
+
 /// An episode that is being played, turn by turn.
 ///
 /// ```
@@ -61,6 +64,10 @@ pub struct EpisodeInProgress<'a> {
     trajectory: Trajectory,
     /// What answers were held to last where calls hold them, and the tools that it is made of.
     calls: Option<Calls>,
+    /// Tokens that may still be sampled before it is paused; absent: it is played to its end.
+    leg: Option<usize>,
+    /// Whether it was paused in the middle of an answer.
+    is_cut: bool,
     /// How many of its turns count as none of the task's: summaries, unless their rules say otherwise.
     uncounted: usize,
     end: Option<EndReason>,
@@ -94,6 +101,8 @@ struct Asked {
     choices: Option<Choices>,
     /// What it is held to.
     grammar: Option<Arc<GrammarSource>>,
+    /// Tokens behind which it is broken off and goes on later; absent: it is not.
+    leg: Option<usize>,
     /// What ends it.
     stop: Arc<[Arc<str>]>,
 }
@@ -242,13 +251,24 @@ impl<'a> EpisodeInProgress<'a> {
 
     /// Plays the next turn; `None` when the episode is [over](Self::end).
     pub async fn turn(&mut self) -> Option<&Turn> {
-        if self.end.is_some() {
+        if self.end.is_some() || self.is_paused() {
             return None;
         }
         let index = self.trajectory.turns.len();
         let episode = self.episode;
         self.end = unless_cancelled(&episode, self.play_turn(index)).await.err();
         self.trajectory.turns.get(index)
+    }
+
+    /// Has it pause once so many more tokens are sampled: behind a turn, or in the middle of an answer that is one of no list of choices. At least 1; 0 counts as 1.
+    pub(crate) fn pause_behind(&mut self, tokens: usize) {
+        self.leg = Some(tokens.max(1));
+    }
+
+    /// Whether it is [paused](Self::pause_behind). Its record then ends as if it was cancelled, maybe with a turn that is [unfinished](UNFINISHED), and another
+    /// episode can [go on](BranchPoint::of_pause) from there.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.is_cut || (self.leg == Some(0) && self.end.is_none())
     }
 
     /// Says something to the policy before its next turn, such as a hint, that no environment showed.
@@ -332,6 +352,8 @@ impl<'a> EpisodeInProgress<'a> {
             injected: Vec::new(),
             trajectory,
             calls: None,
+            leg: None,
+            is_cut: false,
             uncounted: 0,
             end: None,
             started: Instant::now(),
@@ -463,16 +485,23 @@ impl<'a> EpisodeInProgress<'a> {
         let admissible = self.admissible.as_ref().filter(|_| config.constrain_to_admissible);
         let choices = admissible.map(|actions| config.parser().choices(actions));
         let grammar = if choices.is_some() { None } else { self.grammar(&tools) };
+        let begun = self.partial.ids.len();
+        let player = self.player(index);
+        // What is listed is chosen whole, and of an endpoint's answers there are no tokens to go on from.
+        let can_cut = matches!(player, Player::Policy(policy) if !policy.is_endpoint());
+        let leg = self.leg.filter(|_| can_cut && choices.is_none()).map(|left| left + begun);
         let asked = Asked {
             turn: index,
             max_tokens: config.sampling.max_tokens,
             choices,
             grammar: grammar.clone(),
+            leg,
             stop: config.stop_strings(),
         };
+        let whole = self.budgets.tokens.unwrap_or(usize::MAX).min(asked.max_tokens);
         let (prompt, request) = self.request(prompt, asked, &tools)?;
         let prompt_tokens = request.prompt_ids.len();
-        let (player, number) = (self.player(index), self.number(index));
+        let number = self.number(index);
         let (environment, end) = (&mut *self.environment, self.budgets.task);
         let answer = answer(player, environment, config, request, end, (number, &tools));
         let Answer { completion, mut parsed, source } = answer.await?;
@@ -483,22 +512,32 @@ impl<'a> EpisodeInProgress<'a> {
         }
         let policy_time = started.elapsed();
         let (prompt, counts) = self.take_counts(&completion, prompt, prompt_tokens, player)?;
+        let sampled = completion.tokens.ids.len();
+        if let Some(left) = &mut self.leg {
+            *left = left.saturating_sub(sampled.saturating_sub(begun).max(1));
+        }
+        self.is_cut = leg.is_some_and(|leg| leg < whole && sampled >= leg && sampled < whole)
+            && completion.stop.is_cut_off();
+        if self.is_cut {
+            parsed = ParsedAction::Invalid { reason: UNFINISHED.to_owned() };
+        }
         // 2. The environment answers.
         let called = Instant::now();
         let (mut step, cut_off) = match &parsed {
+            _ if self.is_cut => (self.unchanged(String::new()), None),
             ParsedAction::Action { action, .. } if self.is_stop(action) => (self.stopped(), None),
             ParsedAction::Action { action, .. } => match self.step(action).await? {
-                Stepped::Done(step) => (step, None),
+                Stepped::Done(step) => (*step, None),
                 Stepped::CutOff(limit) => (self.unended(), Some(limit)),
             },
             ParsedAction::Invalid { reason } => (self.unread(reason, &completion), None),
         };
         let environment_time = called.elapsed();
-        let is_invalid = parsed.is_invalid();
-        if is_invalid || !step.valid {
+        let is_invalid = parsed.is_invalid() && !self.is_cut;
+        if is_invalid || (!step.valid && !self.is_cut) {
             step.terminated |= self.is_last_format_error();
         }
-        let is_penalized = is_invalid || (config.penalize_invalid && !step.valid);
+        let is_penalized = is_invalid || (config.penalize_invalid && !step.valid && !self.is_cut);
         if is_penalized && config.invalid_penalty > 0.0 {
             let name = "invalid_action".to_owned();
             step.rewards.push(RewardPart { name, value: -config.invalid_penalty });
@@ -534,6 +573,10 @@ impl<'a> EpisodeInProgress<'a> {
         turn.step.rewards.append(&mut self.owed);
         let step = &turn.step;
         let terminated = step.terminated;
+        if self.is_cut {
+            self.trajectory.turns.push(turn);
+            return Err(cancelled());
+        }
         self.state_key.clone_from(&step.observation.state_key);
         if !terminated {
             if let Some(action) = &step.observation.carried_out {
@@ -599,6 +642,9 @@ impl<'a> EpisodeInProgress<'a> {
             return Err(truncated(Limit::Tokens));
         }
         let num_tokens = prompt.ids.len() + sampling.max_tokens;
+        if let Some(leg) = asked.leg {
+            sampling.max_tokens = sampling.max_tokens.min(leg);
+        }
         if config.context.max_context_tokens.is_some_and(|limit| num_tokens > limit) {
             return Err(truncated(Limit::Context));
         }
@@ -653,7 +699,7 @@ impl<'a> EpisodeInProgress<'a> {
             let detail = format!("it gave {found} results for {expected} calls");
             return Err(failed(Boundary::Environment, &detail));
         }
-        Ok(Stepped::Done(step))
+        Ok(Stepped::Done(Box::new(step)))
     }
 
     async fn verify(&mut self) -> Result<(), EndReason> {
@@ -773,7 +819,7 @@ fn clean(trajectory: &mut Trajectory) {
 /// What came of an action.
 enum Stepped {
     /// The environment's answer.
-    Done(Step),
+    Done(Box<Step>),
     /// It was still under way when this budget was used up.
     CutOff(Limit),
 }

@@ -46,15 +46,22 @@ pub async fn run_branch<'a>(
     play(EpisodeInProgress::branch(environment, origin, at, episode, config).await).await
 }
 
-/// Plays an episode to its end, behind what is said to its policy first.
+/// Plays an episode behind what is said to its policy first: to its end, or until so many tokens are sampled; tells whether it was paused.
 pub(crate) async fn play_behind<'a>(
     mut episode: EpisodeInProgress<'a>,
     said: &[Message],
-) -> (Trajectory, Box<dyn Environment + 'a>) {
+    leg: Option<usize>,
+) -> (Trajectory, Box<dyn Environment + 'a>, bool) {
     if episode.end().is_none() {
         said.iter().for_each(|message| episode.inject(message.clone()));
     }
-    play(episode).await
+    if let Some(tokens) = leg {
+        episode.pause_behind(tokens);
+    }
+    while episode.turn().await.is_some() {}
+    let is_paused = episode.is_paused();
+    let (trajectory, environment) = episode.finish().await;
+    (trajectory, environment, is_paused)
 }
 
 async fn play(mut episode: EpisodeInProgress<'_>) -> (Trajectory, Box<dyn Environment + '_>) {

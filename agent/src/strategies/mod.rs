@@ -16,11 +16,16 @@ mod hints;
 mod independent;
 mod lookahead;
 mod members;
+mod paraphrases;
+mod partial;
+mod pruned;
 mod registry;
 mod retry;
+mod rubric_scaffold;
 mod tool_branching;
 
 use async_trait::async_trait;
+use serde_json::Value;
 use spar_core::Trajectory;
 
 pub use branch_rules::{arpo_branches, arpo_entropy, latr_candidates, rouge_l, suffix_match};
@@ -31,11 +36,15 @@ pub use guidance::{Guidance, GuidedContext};
 pub use hints::{Hints, HintsOptions};
 pub use independent::Independent;
 pub use lookahead::{Likeness, Lookahead, LookaheadOptions};
+pub use paraphrases::{Paraphrases, ParaphrasesOptions};
+pub use partial::{Partial, PartialOptions};
+pub use pruned::{Pruned, PrunedOptions};
 pub use registry::{
     OpenStrategy, StrategyConfig, StrategyError, StrategyRow, open_strategy, strategy_registry,
 };
 
 pub use retry::{Retry, RetryFrom, RetryOptions};
+pub use rubric_scaffold::{RubricScaffold, RubricScaffoldOptions};
 pub use tool_branching::{ToolBranching, ToolBranchingOptions};
 
 use crate::GroupInProgress;
@@ -59,6 +68,34 @@ pub trait RolloutStrategy: Send + Sync + std::fmt::Debug {
     /// Whether it has episodes begin where others were, which is not played where several act. Default false.
     fn branches(&self) -> bool {
         false
+    }
+
+    /// Learns from what it has grown since it was asked last, and gives numbers of it for the metrics, by their names. Asked behind every iteration, so that what is
+    /// played in one does not depend on the order in which its groups end. By default it learns nothing.
+    fn learn(&mut self) -> Vec<(String, f64)> {
+        Vec::new()
+    }
+
+    /// What has to be kept between iterations; null where it learns nothing, which is the default.
+    fn state(&self) -> Value {
+        Value::Null
+    }
+
+    /// Goes on from a [state](Self::state).
+    ///
+    /// # Errors
+    ///
+    /// [`StrategyError::Row`] when it is none of this strategy.
+    fn load(&mut self, state: &Value) -> Result<(), StrategyError> {
+        match state {
+            Value::Null => Ok(()),
+            _ => StrategyError::refuse(self.name(), vec!["it has no state".to_owned()]),
+        }
+    }
+
+    /// How many groups are under way at one time, and when they are paused, where a stage trains those that are complete and keeps the others. Default absent: all are played to their end.
+    fn partial(&self) -> Option<PartialOptions> {
+        None
     }
 
     /// Plays the episodes of a group: as many as [`GroupInProgress::size`] says, fewer where some failed for

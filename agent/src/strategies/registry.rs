@@ -6,8 +6,10 @@ use spar_core::registry::{Axis, Given, OptionSet, Options, Row, RowError, Table}
 
 use super::{
     Branching, BranchingOptions, Continuations, ContinuationsOptions, CriticalTokens,
-    CriticalTokensOptions, Hints, HintsOptions, Independent, Lookahead, LookaheadOptions, Retry,
-    RetryOptions, RolloutStrategy, ToolBranching, ToolBranchingOptions,
+    CriticalTokensOptions, Hints, HintsOptions, Independent, Lookahead, LookaheadOptions,
+    Paraphrases, ParaphrasesOptions, Partial, PartialOptions, Pruned, PrunedOptions, Retry,
+    RetryOptions, RolloutStrategy, RubricScaffold, RubricScaffoldOptions, ToolBranching,
+    ToolBranchingOptions,
 };
 
 /// Which rollout strategy, with which options.
@@ -126,6 +128,38 @@ const ROWS: &[StrategyRow] = &[
         open: |given| Ok(Box::new(Retry::new(given.read()?)?)),
     },
     Row {
+        name: "paraphrases",
+        about: "The members of a group are shared out to a task and its paraphrases.",
+        source: "PS-GRPO, arXiv 2510.04392, reconstructed from its abstract; deviation: a paraphrase is said behind the question",
+        formula: "",
+        options: OptionSet::of::<ParaphrasesOptions>(),
+        open: |given| Ok(Box::new(Paraphrases::new(given.read()?)?)),
+    },
+    Row {
+        name: "partial",
+        about: "More groups are under way than are trained: those that are not complete in time are kept, and go on in the next iteration.",
+        source: "APRIL, arXiv 2509.18521, reconstructed from its abstract; episodes are stopped at numbers of tokens, so that runs repeat",
+        formula: "ceil(over N) groups under way, until N are complete; tokens keep the log pi that they were drawn with",
+        options: OptionSet::of::<PartialOptions>(),
+        open: |given| Ok(Box::new(Partial::new(given.read()?)?)),
+    },
+    Row {
+        name: "pruned",
+        about: "All episodes are paused, and those go on whose expected share of successes is nearest one half.",
+        source: "ARRoL, arXiv 2603.24840, reconstructed from its abstract; its head is a logistic function of what the record tells",
+        formula: "S = argmin_{|S| = keep} |mean_{i in S} p_i - 1/2|, p = sigmoid(b + w . x), among the least and most promising",
+        options: OptionSet::of::<PrunedOptions>(),
+        open: |given| Ok(Box::new(Pruned::new(given.read()?)?)),
+    },
+    Row {
+        name: "rubric_scaffold",
+        about: "The criteria of a task's rubric are said to the members of a group in different amounts, which fade.",
+        source: "RuscaRL, arXiv 2508.16949; reconstructed: its numbers are not known, and where there is no rubric it is the solution",
+        formula: "share(i, t) = (G - i) / (G - 1) sigmoid(steepness (half - t))",
+        options: OptionSet::of::<RubricScaffoldOptions>(),
+        open: |given| Ok(Box::new(RubricScaffold::new(given.read()?)?)),
+    },
+    Row {
         name: "lookahead",
         about: "Episodes fork at tokens that were in doubt, and forks that go on as their origin did are let go.",
         source: "LATR, its rules as its code has them; reconstructed: forks are played to their end before they are compared",
@@ -166,6 +200,7 @@ mod tests {
             let config = StrategyConfig { kind: entry.name.to_owned(), options: Options::new() };
             let strategy = open_strategy(&config).unwrap();
             assert_eq!(strategy.name(), entry.name);
+            assert!(open_strategy(&config).unwrap().load(&strategy.state()).is_ok());
             strategy.check(8).unwrap();
         }
     }

@@ -12,6 +12,7 @@
 
 mod matching;
 mod semi_online;
+mod skill_chain;
 mod stochastic;
 mod stochastic_options;
 mod unary_feedback;
@@ -25,6 +26,7 @@ pub use matching::Matcher;
 pub(crate) use matching::matches;
 pub(crate) use semi_online::measured;
 pub use semi_online::{SemiOnline, SemiOnlineOptions};
+pub use skill_chain::SkillChainOptions;
 pub use stochastic_options::{
     Concept, ConceptDriftOptions, Drift, MissingObservationsOptions, NoisyObservationsOptions,
     RandomActionsOptions, RandomEventsOptions, Replacement, Unit,
@@ -32,13 +34,18 @@ pub use stochastic_options::{
 pub use unary_feedback::{UnaryFeedback, UnaryFeedbackOptions};
 pub use wrapped_suite::WrappedSuite;
 
+use skill_chain::SkillChain;
 use stochastic::Stochastic;
 
 use crate::{Environment, EnvironmentError, Graded, Resources, environment_registry};
 
 /// Puts a wrapper with these options around the environment of a task.
-pub type Wrap =
-    fn(&Given<'_>, Box<dyn Environment>, &Task) -> Result<Box<dyn Environment>, EnvironmentError>;
+pub type Wrap = fn(
+    &Given<'_>,
+    Box<dyn Environment>,
+    &Task,
+    &Resources,
+) -> Result<Box<dyn Environment>, EnvironmentError>;
 
 /// What puts a wrapper around environments, and what is known of it before.
 #[derive(Debug, Clone, Copy)]
@@ -47,6 +54,8 @@ pub struct NamedWrapper {
     pub judges: bool,
     /// How many turns a task needs with it and these options.
     pub turns: fn(&Given<'_>) -> Result<u32, RowError>,
+    /// How many similar tasks it plays behind a task, in the same episode, with these options: a suite puts them into its option `following`.
+    pub follows: fn(&Given<'_>) -> Result<usize, RowError>,
     /// Puts it around an environment.
     pub wrap: Wrap,
 }
@@ -57,7 +66,28 @@ pub type WrapperRow = Row<NamedWrapper>;
 const AXIS: Axis =
     Axis { name: "wrappers", what: "wrapper", about: "What is put around environments." };
 
+/// It plays one task.
+const NOTHING_FOLLOWS: fn(&Given<'_>) -> Result<usize, RowError> = |_| Ok(0);
+
 const ROWS: &[WrapperRow] = &[
+    Row {
+        name: "skill_chain",
+        about: "Similar tasks one after the other in one episode, with skills that are saved in one and used in the next.",
+        source: "SAGE, arXiv 2512.17102, reconstructed from its abstract; assumed: skills are rows of actions with a name, and the bonus is a number for each that was of use",
+        formula: "R = sum_k R_k + bonus |{s : saved before task k, used in k, k solved}|",
+        options: OptionSet::of::<SkillChainOptions>(),
+        open: NamedWrapper {
+            judges: true,
+            turns: |_| Ok(1),
+            follows: |given| {
+                let options = given.read::<SkillChainOptions>()?;
+                Ok(if options.following.is_empty() { options.tasks - 1 } else { 0 })
+            },
+            wrap: |given, inner, task, resources| {
+                Ok(Box::new(SkillChain::new(given.read()?, inner, task, resources)?))
+            },
+        },
+    },
     Row {
         name: "unary_feedback",
         about: "A task of one turn may be tried again: all that is told of a wrong answer is that it is wrong.",
@@ -67,7 +97,8 @@ const ROWS: &[WrapperRow] = &[
         open: NamedWrapper {
             judges: true,
             turns: |given| Ok(given.read::<UnaryFeedbackOptions>()?.attempts),
-            wrap: |given, inner, task| {
+            follows: NOTHING_FOLLOWS,
+            wrap: |given, inner, task, _| {
                 Ok(Box::new(UnaryFeedback::new(given.read()?, inner, task)?))
             },
         },
@@ -81,7 +112,8 @@ const ROWS: &[WrapperRow] = &[
         open: NamedWrapper {
             judges: false,
             turns: |_| Ok(1),
-            wrap: |given, inner, _| Ok(Box::new(SemiOnline::new(given.read()?, inner)?)),
+            follows: NOTHING_FOLLOWS,
+            wrap: |given, inner, _, _| Ok(Box::new(SemiOnline::new(given.read()?, inner)?)),
         },
     },
     Row {
@@ -93,7 +125,8 @@ const ROWS: &[WrapperRow] = &[
         open: NamedWrapper {
             judges: false,
             turns: |_| Ok(1),
-            wrap: |given, inner, _| {
+            follows: NOTHING_FOLLOWS,
+            wrap: |given, inner, _, _| {
                 Ok(Box::new(Stochastic::random_actions(&given.read()?, inner)?))
             },
         },
@@ -107,7 +140,10 @@ const ROWS: &[WrapperRow] = &[
         open: NamedWrapper {
             judges: false,
             turns: |_| Ok(1),
-            wrap: |given, inner, _| Ok(Box::new(Stochastic::random_events(&given.read()?, inner)?)),
+            follows: NOTHING_FOLLOWS,
+            wrap: |given, inner, _, _| {
+                Ok(Box::new(Stochastic::random_events(&given.read()?, inner)?))
+            },
         },
     },
     Row {
@@ -119,7 +155,10 @@ const ROWS: &[WrapperRow] = &[
         open: NamedWrapper {
             judges: false,
             turns: |_| Ok(1),
-            wrap: |given, inner, _| Ok(Box::new(Stochastic::concept_drift(&given.read()?, inner)?)),
+            follows: NOTHING_FOLLOWS,
+            wrap: |given, inner, _, _| {
+                Ok(Box::new(Stochastic::concept_drift(&given.read()?, inner)?))
+            },
         },
     },
     Row {
@@ -131,7 +170,8 @@ const ROWS: &[WrapperRow] = &[
         open: NamedWrapper {
             judges: false,
             turns: |_| Ok(1),
-            wrap: |given, inner, _| {
+            follows: NOTHING_FOLLOWS,
+            wrap: |given, inner, _, _| {
                 Ok(Box::new(Stochastic::missing_observations(&given.read()?, inner)?))
             },
         },
@@ -145,7 +185,8 @@ const ROWS: &[WrapperRow] = &[
         open: NamedWrapper {
             judges: false,
             turns: |_| Ok(1),
-            wrap: |given, inner, _| {
+            follows: NOTHING_FOLLOWS,
+            wrap: |given, inner, _, _| {
                 Ok(Box::new(Stochastic::noisy_observations(&given.read()?, inner)?))
             },
         },
@@ -176,7 +217,7 @@ pub(crate) fn open_wrapped(
     for config in wrappers {
         let (row, given) = wrapper_registry().choose(&config.kind, &config.options)?;
         is_judged |= row.open.judges;
-        environment = (row.open.wrap)(&given, environment, &task)?;
+        environment = (row.open.wrap)(&given, environment, &task, resources)?;
     }
     if is_judged {
         return Ok(environment);
@@ -206,7 +247,8 @@ mod tests {
     async fn every_wrapper_forks_and_lets_the_oracle_through() {
         assert_eq!(AnyTable::problems(wrapper_registry()), [""; 0]);
         // Those that judge are around tasks of one turn; the others have tests of their own.
-        for row in wrapper_registry().iter().filter(|row| row.open.judges) {
+        let alone = |row: &&WrapperRow| row.open.judges && row.name != "skill_chain";
+        for row in wrapper_registry().iter().filter(alone) {
             let task = wrapped(row.name);
             let mut env = open_environment(&task, &Resources::default()).unwrap();
             let shown = env.reset(Seed::from_u64(4)).await.unwrap();

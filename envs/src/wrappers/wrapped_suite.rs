@@ -4,8 +4,12 @@ use spar_core::registry::RowError;
 use spar_tasks::{Share, Suite, SuiteError, SuiteManifest, Task, WrapperConfig};
 
 use super::wrapper_registry;
+use crate::registry::stratum_of;
 
 /// A suite whose tasks get wrappers, outside of those that they name themselves.
+///
+/// Where a wrapper plays several tasks in one episode, the others are the next ones of the split that have the same stratum, of which the suite or the environment tells, from its beginning
+/// again behind its end; where there are fewer they come again.
 ///
 /// Ids stay as they are, the content hash does not: what was played with wrappers is told from what was played without. A task
 /// has as many turns as the wrappers need, where it had fewer.
@@ -26,7 +30,12 @@ pub struct WrappedSuite {
     manifest: SuiteManifest,
     /// The turns that the wrappers need.
     turns: u32,
+    /// Of each wrapper, how many tasks follow in an episode.
+    follows: Vec<usize>,
 }
+
+/// How far ahead tasks are looked for that are similar.
+const SEARCHED: usize = 256;
 
 impl WrappedSuite {
     /// Puts wrappers around a suite, the innermost first; the suite itself where there are none.
@@ -47,7 +56,12 @@ impl WrappedSuite {
         hasher.update(manifest.content_hash.as_bytes());
         hasher.update(&serde_json::to_vec(&wrappers).expect("names and options are JSON"));
         manifest.content_hash = hasher.finalize().to_hex().to_string();
-        Ok(Box::new(Self { inner, wrappers, manifest, turns }))
+        let follows = wrappers.iter().map(|config| {
+            let (row, given) = wrapper_registry().choose(&config.kind, &config.options)?;
+            (row.open.follows)(&given)
+        });
+        let follows = follows.collect::<Result<_, _>>()?;
+        Ok(Box::new(Self { inner, wrappers, manifest, turns, follows }))
     }
 
     /// Looks at wrappers, and tells how many turns they need.
@@ -63,13 +77,46 @@ impl WrappedSuite {
         turns.try_fold(1, |most, turns| Ok(most.max(turns?)))
     }
 
-    fn wrapped(&self, mut task: Task) -> Task {
+    /// So many tasks behind the one at a place that are similar to it.
+    fn following(&self, split: &str, index: usize, count: usize) -> Result<Vec<Task>, SuiteError> {
+        let len = self.inner.len(split)?;
+        let stratum = |at: usize| match self.inner.stratum(split, at) {
+            Some(stratum) => Some(stratum),
+            None => self.inner.make_task(split, at).ok().as_ref().and_then(stratum_of),
+        };
+        let own = stratum(index);
+        let behind = (1..=len.min(SEARCHED)).map(|step| (index + step) % len);
+        // Where none of those that are looked at is like it, it comes again itself.
+        let mut places: Vec<usize> = behind.filter(|at| stratum(*at) == own).take(count).collect();
+        if places.is_empty() {
+            places.push(index);
+        }
+        places.iter().cycle().take(count).map(|at| self.inner.make_task(split, *at)).collect()
+    }
+
+    /// The task at a place with its wrappers.
+    fn wrapped_at(&self, task: Task, split: &str, index: usize) -> Result<Task, SuiteError> {
+        let mut wrappers = self.wrappers.clone();
+        let mut turns = task.max_turns;
+        for (wrapper, count) in wrappers.iter_mut().zip(&self.follows) {
+            if *count > 0 {
+                let following = self.following(split, index, *count)?;
+                turns = following.iter().fold(turns, |sum, it| sum.saturating_add(it.max_turns));
+                let following = serde_json::to_value(following).expect("tasks are JSON");
+                wrapper.options.insert("following".to_owned(), following);
+            }
+        }
+        let wrapped = self.wrapped(task, &wrappers);
+        Ok(Task { max_turns: wrapped.max_turns.max(turns), ..wrapped })
+    }
+
+    fn wrapped(&self, mut task: Task, wrappers: &[WrapperConfig]) -> Task {
         // Tasks without parameters may say so by null.
         if task.parameters.is_null() {
             task.parameters = serde_json::Value::Object(serde_json::Map::new());
         }
         if let Some(parameters) = task.parameters.as_object_mut() {
-            WrapperConfig::add(&self.wrappers, parameters);
+            WrapperConfig::add(wrappers, parameters);
         }
         task.max_turns = task.max_turns.max(self.turns);
         task
@@ -90,7 +137,7 @@ impl Suite for WrappedSuite {
     }
 
     fn make_task(&self, split: &str, index: usize) -> Result<Task, SuiteError> {
-        Ok(self.wrapped(self.inner.make_task(split, index)?))
+        self.wrapped_at(self.inner.make_task(split, index)?, split, index)
     }
 
     fn stratum(&self, split: &str, index: usize) -> Option<String> {
@@ -110,7 +157,24 @@ impl Suite for WrappedSuite {
     }
 
     fn task_by_id(&self, id: &str) -> Result<Task, SuiteError> {
-        Ok(self.wrapped(self.inner.task_by_id(id)?))
+        let task = self.inner.task_by_id(id)?;
+        if self.follows.iter().all(|count| *count == 0) {
+            return Ok(self.wrapped(task, &self.wrappers));
+        }
+        // What follows is known by the place, which ids end with.
+        let place = id
+            .rsplit_once('/')
+            .and_then(|(rest, index)| Some((rest.rsplit_once('/')?.1, index.parse().ok()?)));
+        let is_there = |(split, index): &(&str, usize)| {
+            self.inner.task(split, *index).is_ok_and(|it| it.id == id)
+        };
+        match place.filter(is_there) {
+            Some((split, index)) => self.wrapped_at(task, split, index),
+            None => Err(SuiteError::UnknownTask {
+                suite: self.manifest.name.clone(),
+                id: id.to_owned(),
+            }),
+        }
     }
 
     fn len(&self, split: &str) -> Result<usize, SuiteError> {

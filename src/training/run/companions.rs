@@ -10,7 +10,7 @@ use spar_policy::{LocalPolicy, ServedAdapter, Weights};
 use spar_trainer::{Trained, Trainer};
 
 use super::Training;
-use crate::training::learners::{Companion, LearnersPolicy};
+use crate::training::learners::{Companion, LearnersPolicy, plays};
 use crate::training::model::learner_folder;
 use crate::training::stages::Place;
 use crate::training::state::TRAINER_FILE;
@@ -108,6 +108,13 @@ impl Training {
         Ok(SharedPlayer::Policy(learners.clone()))
     }
 
+    /// Has these learners play from now on, by environment or seat, where a stage has several.
+    pub(in crate::training) fn seat_learners(&self, learners: BTreeMap<String, String>) {
+        if let Some(policy) = &self.learners {
+            policy.seat(learners);
+        }
+    }
+
     /// Another learner of the stage is the present one from now on.
     pub(in crate::training) fn turn_to(&mut self, learner: &str) -> anyhow::Result<()> {
         if self.model.learner == learner {
@@ -140,7 +147,7 @@ impl Training {
         }
         for environment in environments {
             ensure!(
-                place.learners.contains_key(environment),
+                plays(&place.learners, environment),
                 "play environment `{environment}`: `learners` of stage `{}` names none for it",
                 place.name
             );

@@ -1,6 +1,9 @@
 //! Groups of episodes, as stages play them to train on.
 
+mod under_way;
+
 use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 use std::pin::pin;
 use std::sync::{Mutex, PoisonError};
 
@@ -19,6 +22,7 @@ use spar_tasks::samplers::{
 };
 use spar_tasks::{RewardShapers, ShaperConfig, Task};
 
+use self::under_way::GroupsUnderWay;
 use super::{Place, Step};
 use crate::recipe::HorizonConfig;
 use crate::training::demonstrations::{TrainingOrder, take_places};
@@ -48,6 +52,8 @@ pub(super) struct GroupSource {
     strategy: Box<dyn RolloutStrategy>,
     /// Whether the sampler has drawn.
     is_begun: bool,
+    /// The groups that were not complete in time, where the strategy has some of them wait.
+    under_way: Option<GroupsUnderWay>,
 }
 
 /// The groups of an iteration.
@@ -59,14 +65,19 @@ pub(super) struct Collected {
     pub(super) cut: Vec<CutGroup>,
     /// The places of their tasks.
     pub(super) places: Vec<u64>,
+    /// The names of their seats; of one in which one acts none.
+    pub(super) seats: Vec<Vec<String>>,
     /// Groups that the task sampler left out.
     pub(super) num_dropped: usize,
+    /// Of groups that go on in the next iteration: how many, and the tokens of their episodes that are paused.
+    pub(super) waiting: Option<(usize, usize)>,
 }
 
 /// A group that the task sampler has not left out, as far as it was played.
 struct Gathered {
     place: u64,
     group: Group,
+    seats: Vec<String>,
     tags: Vec<String>,
     cut: CutGroup,
     played: Played,
@@ -106,6 +117,9 @@ struct Round {
 struct SourceState {
     /// The task sampler's.
     sampler: Value,
+    /// That of the strategy, where it learns something.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    strategy: Value,
     /// Those of the shapers, where any of them learns something.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     shapers: Vec<Value>,
@@ -128,9 +142,15 @@ impl GroupSource {
             sampler.load(&state.sampler)?;
             shapers.load(&state.shapers)?;
         }
+        let mut strategy = open_strategy(&options.strategy)?;
+        // What has learned nothing yet has written nothing.
+        if let Some(state) = state.as_ref().filter(|state| !state.strategy.is_null()) {
+            strategy.load(&state.strategy)?;
+        }
         Ok(Self {
             shapers,
-            strategy: open_strategy(&options.strategy)?,
+            under_way: strategy.partial().map(GroupsUnderWay::new),
+            strategy,
             is_begun: state.is_some(),
             sampler,
             options,
@@ -139,9 +159,23 @@ impl GroupSource {
 
     /// What it needs to go on; absent as long as nothing was played.
     pub(super) fn state(&self) -> Option<Value> {
-        let state = SourceState { sampler: self.sampler.state(), shapers: self.shapers.state() };
+        let state = SourceState {
+            sampler: self.sampler.state(),
+            strategy: self.strategy.state(),
+            shapers: self.shapers.state(),
+        };
         let written = || serde_json::to_value(&state).expect("a state is plain data");
         self.is_begun.then(written)
+    }
+
+    /// Writes what a checkpoint needs beside the [state](Self::state) into its folder.
+    pub(super) fn save(&self, folder: &Path) -> anyhow::Result<()> {
+        self.under_way.as_ref().map_or(Ok(()), |groups| groups.save(folder))
+    }
+
+    /// Goes on from the folder of a checkpoint.
+    pub(super) fn load(&mut self, folder: &Path) -> anyhow::Result<()> {
+        self.under_way.as_mut().map_or(Ok(()), |groups| groups.load(folder))
     }
 
     /// The place behind all that was taken of the split.
@@ -152,6 +186,11 @@ impl GroupSource {
     /// What changes the rewards.
     pub(super) fn shapers(&self) -> &RewardShapers {
         &self.shapers
+    }
+
+    /// Has the strategy learn from what it has grown, and gives its numbers for the metrics.
+    pub(super) fn strategy_learned(&mut self) -> Vec<(String, f64)> {
+        self.strategy.learn()
     }
 
     /// What came of the groups that were trained: the places of their tasks, and the mean absolute advantage of each, in the order of drawing.
@@ -176,6 +215,9 @@ impl GroupSource {
         step: &Step<'_>,
         groups: usize,
     ) -> anyhow::Result<Option<Collected>> {
+        if self.under_way.is_some() {
+            return self.collect_complete(run, place, step, groups).await;
+        }
         let before = self.sampler.state();
         let group_size = self.options.group_size;
         let mut collected = Collected::default();
@@ -252,7 +294,8 @@ impl GroupSource {
             ensure!(counts.finished > 0, "play a single episode: {failure}");
         }
         gathered.sort_by_key(|gathered| gathered.played.number);
-        for Gathered { place, group, tags, cut, .. } in gathered {
+        for Gathered { place, group, seats, tags, cut, .. } in gathered {
+            collected.seats.push(seats);
             collected.collection.groups.push(group);
             collected.collection.tags.push(tags);
             collected.cut.push(cut);
@@ -278,7 +321,11 @@ impl GroupSource {
             let (begun, group, plan) = match earlier {
                 Some(Gathered { played, .. }) => {
                     let repetition = Some(played.repetition);
-                    let plan = GroupPlan { size, first_member: played.episodes, repetition };
+                    let plan = GroupPlan {
+                        first_member: played.episodes,
+                        repetition,
+                        ..GroupPlan::new(size)
+                    };
                     (played.round, played.number, plan)
                 }
                 None => {
@@ -373,8 +420,9 @@ fn gather(
             earlier.played.episodes += played.episodes;
         }
         None => {
+            let seats = finished.seats.into_iter().map(|seat| seat.name).collect();
             let (group, tags) = (finished.group, finished.tags);
-            gathered.push(Gathered { place, group, tags, cut: cut?, played });
+            gathered.push(Gathered { place, group, seats, tags, cut: cut?, played });
         }
     }
     Ok(())

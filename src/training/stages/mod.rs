@@ -10,6 +10,7 @@
 
 mod evaluate;
 mod groups;
+mod hardest;
 mod imitate;
 mod offline;
 mod outline;

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use spar_envs::environment_registry;
+use spar_core::SeatSpec;
+use spar_envs::{environment_registry, seats_of};
 use spar_policy::cuda::DeviceChoice;
 use spar_trainer::TrainerConfig;
 
@@ -114,7 +115,13 @@ impl Plan {
             let earlier = plan.stages.iter().filter(is_same);
             let first_task = earlier.map(|earlier| earlier.stage.num_tasks()).sum();
             let learners = config.learners;
-            if !learners.is_empty() {
+            if learners.is_empty() {
+                let idle = stage.needs_learners().into_iter();
+                within(
+                    idle.map(|name| format!("{name} has no effect without several `learners`"))
+                        .collect(),
+                );
+            } else {
                 within(learners_problems(recipe, config.learner.as_ref(), &learners));
                 within(stage.learners_problems());
             }
@@ -271,9 +278,24 @@ fn learners_problems(
         problems.push("learner has no effect beside learners".to_owned());
     }
     let known: Vec<&str> = environment_registry().iter().map(|entry| entry.name).collect();
-    for environment in learners.keys().filter(|name| !known.contains(&name.as_str())) {
-        let known = known.join("`, `");
-        problems.push(format!("learners names environment `{environment}`: known are `{known}`"));
+    for key in learners.keys() {
+        let (environment, seat) = match key.split_once('/') {
+            Some((environment, seat)) => (environment, Some(seat)),
+            None => (key.as_str(), None),
+        };
+        if !known.contains(&environment) {
+            let known = known.join("`, `");
+            let problem =
+                format!("learners names environment `{environment}`: known are `{known}`");
+            problems.push(problem);
+        } else if let (Some(seat), Some(seats)) = (seat, seats_of(environment))
+            && !may_have_seat(&seats, seat)
+        {
+            let seats: Vec<String> = seats.iter().map(|seat| format!("`{}`", seat.name)).collect();
+            let seats = seats.join(", ");
+            problems
+                .push(format!("learners names seat `{seat}` of `{environment}`: it has {seats}"));
+        }
     }
     let distinct: BTreeSet<&String> = learners.values().collect();
     // The first of them is looked for where one is.
@@ -287,6 +309,11 @@ fn learners_problems(
         problems.push(problem.to_owned());
     }
     problems
+}
+
+/// Whether an environment whose own suite has these seats may have one of this name: where there are several, tasks may have more.
+fn may_have_seat(seats: &[SeatSpec], name: &str) -> bool {
+    seats.len() > 1 || seats.iter().any(|seat| seat.name == name)
 }
 
 fn name_problems(name: &str, before: &[String], is_given: bool) -> Vec<String> {

@@ -1,18 +1,19 @@
 //! Reinforcement learning: groups of episodes, credit over them, updates.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::time::Instant;
 
 use anyhow::Context;
 use async_trait::async_trait;
+use rand::seq::SliceRandom;
 use serde_json::Value;
 use spar_agent::credit::{AdvantageEstimator, BatchView, open_estimator};
 use spar_agent::filters::{GroupFilter, kept, open_filter};
 use spar_agent::strategies::open_strategy;
 use spar_agent::{CutBatch, CutGroup, TurnMask};
-use spar_core::{Credit, Group, Sample, Signal, Signals};
+use spar_core::{Credit, Group, PerTurnOrToken, Sample, Signal, Signals, Trajectory};
 use spar_predictors::Fit;
 use spar_trainer::{
     DecoderGradient, FrozenModel, MeasuredTokens, MetricRecord, PreparedModel, TrainerConfig,
@@ -20,6 +21,7 @@ use spar_trainer::{
 };
 
 use super::groups::{Collected, GroupOptions, GroupSource};
+use super::hardest::{Hardest, Shown};
 use super::reference::{Drawn, Reference};
 use super::registry::written;
 use super::replay::Replay;
@@ -27,6 +29,7 @@ use super::turn_predictor::TurnPredictor;
 use super::{Place, RunningStage, Stage, Step, WordsRequest};
 use crate::recipe::{DataConfig, Recipe, ReferenceHold, ReinforceConfig};
 use crate::training::demonstrations::words_of_random_play;
+use crate::training::learners::{exchanged, learner_of_seat};
 use crate::training::records::{with_collection, with_suites, with_updates};
 use crate::training::run::Training;
 
@@ -80,6 +83,9 @@ impl Stage for Reinforce {
         if self.config.replay.is_some() {
             problems.push("learners: several at one time replay nothing".to_owned());
         }
+        if self.config.imitate_hardest.is_some() {
+            problems.push("learners: several at one time imitate nothing".to_owned());
+        }
         if self.config.trainer.average.is_some() {
             problems.push("learners: several at one time keep no average of weights".to_owned());
         }
@@ -89,6 +95,12 @@ impl Stage for Reinforce {
             problems.push(problem.to_owned());
         }
         problems
+    }
+
+    fn needs_learners(&self) -> Vec<&'static str> {
+        let exchange = self.config.exchange_every.map(|_| "exchange_every");
+        let sequential = self.config.sequential_updates.then_some("sequential_updates");
+        exchange.into_iter().chain(sequential).collect()
     }
 
     fn trains_value_head(&self) -> bool {
@@ -147,6 +159,7 @@ impl Stage for Reinforce {
             filter: open_filter(&config.filter.clone().unwrap_or_default())?,
             reference: Reference::of(config.reference_soup.clone()),
             replay: config.replay.clone().map(Replay::new),
+            hardest: config.imitate_hardest.clone().map(Hardest::new),
             predictor: None,
             place: place.clone(),
             config,
@@ -164,6 +177,8 @@ struct Reinforcement {
     reference: Reference,
     /// What was played before, where some of it is trained again.
     replay: Option<Replay>,
+    /// The tasks that nobody solves, where these are demonstrated.
+    hardest: Option<Hardest>,
     /// Open from the first iteration on, where the stage has one.
     predictor: Option<TurnPredictor>,
 }
@@ -180,9 +195,13 @@ impl RunningStage for Reinforcement {
         let wanted = self.config.tasks;
         let num_replayed = self.replay.as_ref().map_or(0, |replay| replay.num_replayed(wanted));
         let fresh = wanted - num_replayed;
+        let seated = exchanged(&self.place.learners, self.config.exchange_every, step.done);
+        run.seat_learners(seated.clone());
         let collected = self.groups.collect(run, &self.place, step, fresh).await?;
+        // Evaluations have them where the recipe says.
+        run.seat_learners(self.place.learners.clone());
         let Some(collected) = collected else { return Ok(None) };
-        let Collected { collection, cut, places, num_dropped } = collected;
+        let Collected { collection, cut, places, seats, num_dropped, waiting } = collected;
         let rollout_seconds = started.elapsed().as_secs_f64();
 
         // 2. Each learner learns from its own groups: all of them, where there is one.
@@ -193,17 +212,38 @@ impl RunningStage for Reinforcement {
         let seed = step.seed.derive("replay", 0);
         let replayed = self.replay.as_mut().map(|it| it.groups(num_replayed, fresh, seed));
         let (trained, cut) = with_replayed(fresh, cut, replayed.unwrap_or_default())?;
-        let mut advantages = vec![0.0; trained.len()];
-        for OfLearner { learner, groups, cut, numbers } in by_learner(&self.place, &trained, cut) {
+        let mut advantages: Vec<f64> = vec![0.0; trained.len()];
+        let mut of_learners = by_learner(&self.place, (&seated, &seats), &trained, cut)?;
+        let mut changes = self.config.sequential_updates.then(EarlierChanges::default);
+        if changes.is_some() {
+            of_learners.shuffle(&mut step.seed.derive("order of learners", 0).rng());
+        }
+        for OfLearner { learner, groups, cut, numbers } in of_learners {
             run.turn_to(&learner)?;
-            let found = self.learn(run, step, (groups.as_ref(), cut), &learner)?;
+            let found =
+                self.learn(run, step, (groups.as_ref(), cut), &learner, changes.as_mut())?;
             for (number, advantage) in numbers.iter().zip(&found.group_advantages) {
-                advantages[*number] = *advantage;
+                // Of a group with a learner for each seat, what moves most.
+                advantages[*number] = advantages[*number].max(*advantage);
             }
             learned.push((learner, found));
         }
         run.turn_to(&present)?;
         self.groups.learned(&collection.groups, &places, &advantages);
+        let shown = match &mut self.hardest {
+            None => None,
+            Some(hardest) => {
+                hardest.see(&collection.groups, &places);
+                let Some(shown) =
+                    hardest.imitate(run, &self.place, step, self.config.iterations).await?
+                else {
+                    // The weights have moved on: the run goes back to the iteration before.
+                    run.is_whole = false;
+                    return Ok(None);
+                };
+                Some((hardest.len(), shown))
+            }
+        };
 
         let resets = match &self.config.reference_reset {
             None => None,
@@ -233,10 +273,18 @@ impl RunningStage for Reinforcement {
                 ])
             }
         };
+        let record = record.with(self.groups.strategy_learned());
         let record = record.with(self.groups.shapers().metrics());
         let record = record.with(resets.map(|resets| ("reference_resets", resets as f64)));
         let replayed = self.replay.as_ref().map(|_| ("replayed_groups", num_replayed as f64));
         let record = record.with(replayed);
+        let record = record.with(waiting.into_iter().flat_map(|(groups, tokens)| {
+            [("waiting_groups", groups as f64), ("waiting_tokens", tokens as f64)]
+        }));
+        let record = match &shown {
+            None => record,
+            Some((waiting, shown)) => with_shown(record, *waiting, shown),
+        };
         let dropped = Some(("dropped_groups", num_dropped as f64)).filter(|_| num_dropped > 0);
         let record = with_learned(record.with(dropped), &self.config, &self.place, &learned);
         Ok(Some(record))
@@ -251,6 +299,8 @@ impl RunningStage for Reinforcement {
     }
 
     fn save_files(&self, folder: &Path) -> anyhow::Result<()> {
+        self.groups.save(folder)?;
+        self.hardest.as_ref().map_or(Ok(()), |hardest| hardest.save(folder))?;
         self.replay.as_ref().map_or(Ok(()), |replay| replay.save(folder))?;
         if self.config.reference_reset.is_some() {
             self.reference.save(folder)?;
@@ -263,6 +313,8 @@ impl RunningStage for Reinforcement {
         if self.groups.state().is_none() {
             return Ok(());
         }
+        self.groups.load(folder)?;
+        self.hardest.as_mut().map_or(Ok(()), |hardest| hardest.load(folder))?;
         self.replay.as_mut().map_or(Ok(()), |replay| replay.load(folder))?;
         if self.config.reference_reset.is_some() {
             self.reference.load(run, folder)?;
@@ -270,6 +322,18 @@ impl RunningStage for Reinforcement {
         self.predictor = self.fresh_predictor(run)?;
         self.predictor.as_mut().map_or(Ok(()), |predictor| predictor.load(folder))
     }
+}
+
+/// Adds what was shown of the hardest tasks, of which so many wait.
+fn with_shown(record: MetricRecord, waiting: usize, shown: &Shown) -> MetricRecord {
+    let record = record.with([
+        ("hardest_waiting", waiting as f64),
+        ("hardest_demonstrated", shown.demonstrated as f64),
+        ("hardest_imitated", shown.imitated as f64),
+    ]);
+    let losses: Vec<f64> = shown.updates.iter().map(|update| update.loss).collect();
+    let mean = losses.iter().sum::<f64>() / losses.len().max(1) as f64;
+    record.with((!losses.is_empty()).then_some(("hardest_loss", mean)))
 }
 
 /// What came of the updates on a learner's groups.
@@ -311,28 +375,88 @@ struct OfLearner<'a> {
     numbers: Vec<usize>,
 }
 
-/// The groups that each learner of a stage learns from.
-fn by_learner<'a>(place: &Place, groups: &'a [Group], cut: Vec<CutGroup>) -> Vec<OfLearner<'a>> {
+/// The groups that each learner of a stage learns from, which are seated so: whole ones, or what its seats have of them, whose names are those of each group.
+fn by_learner<'a>(
+    place: &Place,
+    (seated, seats): (&BTreeMap<String, String>, &[Vec<String>]),
+    groups: &'a [Group],
+    cut: Vec<CutGroup>,
+) -> anyhow::Result<Vec<OfLearner<'a>>> {
     if place.learners.is_empty() {
         let (learner, numbers) = (place.learner.clone(), (0..groups.len()).collect());
-        return vec![OfLearner { learner, groups: groups.into(), cut, numbers }];
+        return Ok(vec![OfLearner { learner, groups: groups.into(), cut, numbers }]);
     }
     let mut found: BTreeMap<&String, OfLearner<'a>> = BTreeMap::new();
     for (number, (group, cut)) in groups.iter().zip(cut).enumerate() {
-        let environment = group.trajectories.first().map(|trajectory| &trajectory.environment);
-        if let Some(learner) = environment.and_then(|name| place.learners.get(name)) {
+        // 1. Who has played which of its trajectories.
+        let mut parts: BTreeMap<&String, Vec<&Trajectory>> = BTreeMap::new();
+        for trajectory in &group.trajectories {
+            let seat = seats[number].get(trajectory.seat.index()).map_or("", String::as_str);
+            if let Some(learner) = learner_of_seat(seated, &trajectory.environment, seat) {
+                parts.entry(learner).or_default().push(trajectory);
+            }
+        }
+        // 2. Each has a group of its own of that.
+        let mut whole = Some(cut);
+        for (learner, trajectories) in parts {
             let own = found.entry(learner).or_insert_with(|| OfLearner {
                 learner: learner.clone(),
                 groups: Cow::Owned(Vec::new()),
                 cut: Vec::new(),
                 numbers: Vec::new(),
             });
-            own.groups.to_mut().push(group.clone());
-            own.cut.push(cut);
+            let is_whole = trajectories.len() == group.trajectories.len();
+            let part = Group {
+                task: group.task.clone(),
+                trajectories: trajectories.into_iter().cloned().collect(),
+            };
+            own.cut.push(match whole.take_if(|_| is_whole) {
+                Some(cut) => cut,
+                None => CutGroup::new(&part)?,
+            });
+            own.groups.to_mut().push(part);
             own.numbers.push(number);
         }
     }
-    found.into_values().collect()
+    Ok(found.into_values().collect())
+}
+
+/// What the updates of learners before have changed of the probability of what they did, by episode.
+#[derive(Debug, Default)]
+struct EarlierChanges(HashMap<u64, f64>);
+
+impl EarlierChanges {
+    /// The most that a factor changes advantages, either way.
+    const MOST: f64 = 2.0;
+
+    /// What the advantages of an episode are multiplied by.
+    fn factor(&self, episode: u64) -> f64 {
+        let log = self.0.get(&episode).copied().unwrap_or(0.0);
+        let most = Self::MOST.ln();
+        log.clamp(-most, most).exp()
+    }
+
+    /// Multiplies advantages, by trajectory.
+    fn apply(&self, groups: &[Group], credit: &mut Credit) {
+        let trajectories = groups.iter().flat_map(|group| &group.trajectories);
+        let (PerTurnOrToken::Turns(values) | PerTurnOrToken::Tokens(values)) =
+            &mut credit.advantages;
+        for (trajectory, values) in trajectories.zip(values) {
+            let factor = self.factor(trajectory.episode);
+            values.iter_mut().for_each(|value| *value *= factor);
+        }
+    }
+
+    /// Takes note of what samples are now as probable as, whose old log-probabilities are those of now.
+    fn note(&mut self, samples: &[Sample]) {
+        for sample in samples {
+            let change: f64 = (0..sample.len())
+                .filter(|t| sample.policy_weights[*t] != 0.0)
+                .map(|t| f64::from(sample.old_logprobs[t]) - f64::from(sample.behavior_logprobs[t]))
+                .sum();
+            *self.0.entry(sample.episode).or_default() += change;
+        }
+    }
 }
 
 /// The mean over the trajectories of each group of the mean absolute advantage of their tokens; 0 where none has a token.
@@ -396,6 +520,7 @@ impl Reinforcement {
         step: &Step<'_>,
         (groups, cut): (&[Group], Vec<CutGroup>),
         learner: &str,
+        changes: Option<&mut EarlierChanges>,
     ) -> anyhow::Result<Learned> {
         let seed = step.seed.derive("updates", 0);
         let seed = match self.place.learners.is_empty() {
@@ -414,7 +539,10 @@ impl Reinforcement {
         let view = BatchView::shaped(groups, self.groups.shapers());
         let mut signals = cut.signals();
         let fit = self.predict(run, step, (&cut, &view), &mut signals)?;
-        let credit = self.credit.estimate(&view, &signals)?;
+        let mut credit = self.credit.estimate(&view, &signals)?;
+        if let Some(changes) = &changes {
+            changes.apply(groups, &mut credit);
+        }
         let group_advantages = group_advantages(groups, &view, &credit);
         let mut kept = kept(self.filter.as_ref(), &view);
         let num_filtered = kept.iter().filter(|kept| !**kept).count();
@@ -452,6 +580,11 @@ impl Reinforcement {
             seed,
             step.done as f32 / self.config.iterations as f32,
         )?;
+        if let Some(changes) = changes {
+            let mut now = samples.clone();
+            self.fill_signals(run, &model, &[Signal::Old], MeasuredTokens::Weighed, &mut now)?;
+            changes.note(&now);
+        }
         Ok(Learned {
             num_samples: samples.len(),
             num_with_gradient: with_gradient,
@@ -525,5 +658,45 @@ impl Reinforcement {
             self.reference.fill(run, hold, samples, tokens, &drawn, budget)?;
         }
         Ok(run.trainer.fill_signals(samples, signals, tokens, model)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn later_learners_heed_what_earlier_ones_have_changed() {
+        let sample = |episode: u64, changes: &[f32]| Sample {
+            episode,
+            tokens: vec![0; changes.len()],
+            // The first token was observed.
+            policy_weights: (0..changes.len()).map(|t| f32::from(u8::from(t > 0))).collect(),
+            behavior_logprobs: vec![-1.0; changes.len()],
+            old_logprobs: changes.iter().map(|change| change - 1.0).collect(),
+            ..Sample::default()
+        };
+        let mut changes = EarlierChanges::default();
+        changes.note(&[sample(1, &[9.0, 0.25]), sample(2, &[0.0, -0.5, -5.0])]);
+        changes.note(&[sample(1, &[0.0, 0.25])]);
+        let factors = [1, 2, 3].map(|episode| changes.factor(episode));
+        assert!((factors[0] - 0.5_f64.exp()).abs() < 1e-6, "{factors:?}");
+        assert!((factors[1] - 0.5).abs() < 1e-12, "it is kept within bounds");
+        assert_eq!(factors[2], 1.0, "nobody else has acted in it");
+        let record = |episode: u64| {
+            let record = serde_json::json!({
+                "version": 5, "episode": episode, "task": "t", "environment": "e",
+                "seed": spar_core::Seed::from_u64(1), "policy": "p",
+                "first_observation": { "text": "", "state_key": "" }, "turns": [],
+                "end": { "kind": "terminated" }, "success": false,
+                "wall_time": { "secs": 0, "nanos": 0 },
+            });
+            Trajectory::from_json(record.to_string().as_bytes()).unwrap()
+        };
+        let groups = [Group { task: "t".to_owned(), trajectories: [2, 3].map(record).into() }];
+        let mut credit = Credit::of_turns(vec![vec![1.0, -4.0], vec![3.0]]);
+        changes.apply(&groups, &mut credit);
+        let halved = vec![vec![0.5, -2.0], vec![3.0]];
+        assert_eq!(credit.advantages, PerTurnOrToken::Turns(halved));
     }
 }

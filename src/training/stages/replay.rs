@@ -139,7 +139,10 @@ impl Replay {
 }
 
 /// Writes a value a line.
-fn write_lines<T: Serialize>(path: &Path, values: &VecDeque<T>) -> anyhow::Result<()> {
+pub(super) fn write_lines<'v, T: Serialize + 'v>(
+    path: &Path,
+    values: impl IntoIterator<Item = &'v T>,
+) -> anyhow::Result<()> {
     let file = File::create(path).with_context(|| format!("write `{}`", path.display()))?;
     let mut writer = BufWriter::new(file);
     for value in values {
@@ -151,7 +154,9 @@ fn write_lines<T: Serialize>(path: &Path, values: &VecDeque<T>) -> anyhow::Resul
 }
 
 /// Reads a value a line.
-fn read_lines<T: DeserializeOwned>(path: &Path) -> anyhow::Result<VecDeque<T>> {
+pub(super) fn read_lines<T: DeserializeOwned, C: FromIterator<T>>(
+    path: &Path,
+) -> anyhow::Result<C> {
     let file = File::open(path).with_context(|| format!("read `{}`", path.display()))?;
     let lines = BufReader::new(file).lines();
     lines.map(|line| Ok(serde_json::from_str(&line?)?)).collect()

@@ -64,6 +64,11 @@ pub trait Stage: Send + Sync {
         vec!["learners has no effect here: a stage of kind `reinforce` trains several".to_owned()]
     }
 
+    /// Settings that have no effect where it does not train several learners at one time.
+    fn needs_learners(&self) -> Vec<&'static str> {
+        Vec::new()
+    }
+
     /// Whether it trains the value head of its learner.
     fn trains_value_head(&self) -> bool {
         false

@@ -5,6 +5,7 @@
 //!                              │ one by one, in their order
 //!                              ├─ environment                   what the environment says
 //!                              ├─ exact, math, choice, structured, region   what the task calls right
+//!                              ├─ rubric                        which criteria of the task's rubric an answer has
 //!                              ├─ patch_similarity              how like the right change it is
 //!                              ├─ script, fresh_sandbox ──────▶ GradingPlace::run_script
 //!                              ├─ unit_tests ─────────────────▶ GradingPlace::fresh_sandbox
@@ -30,6 +31,7 @@ mod patch_similarity;
 mod reasoning_sql;
 mod region;
 mod registry;
+mod rubric;
 mod script;
 mod squad;
 mod structured;
@@ -55,6 +57,7 @@ pub use patch_similarity::{AnswerShape, PatchSimilarity, PatchSimilarityOptions}
 pub use reasoning_sql::{ReasoningSql, ReasoningSqlOptions};
 pub use region::{Region, RegionOptions};
 pub use registry::{GraderConfig, GraderRow, OpenGrader, grader_registry, open_grader};
+pub use rubric::{Rubric, RubricOptions};
 pub use script::{FreshSandboxOptions, Script, ScriptFinding, ScriptOptions};
 pub use squad::{Squad, SquadOptions, SquadReward};
 pub use structured::Structured;

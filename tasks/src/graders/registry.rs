@@ -7,8 +7,9 @@ use super::{
     Bleu, BleuOptions, ChoiceAnswer, ChoiceAnswerOptions, Evidence, EvidenceOptions, Exact,
     ExactOptions, FreshSandboxOptions, Grader, Judge, JudgeOptions, Likelihood, LikelihoodOptions,
     MathAnswer, MathAnswerOptions, OwnVerdict, PatchSimilarity, PatchSimilarityOptions,
-    ProgramTests, ReasoningSql, ReasoningSqlOptions, Region, RegionOptions, Script, ScriptOptions,
-    Squad, SquadOptions, Structured, Tau2Options, Tau2Reward, UnitTestsOptions,
+    ProgramTests, ReasoningSql, ReasoningSqlOptions, Region, RegionOptions, Rubric, RubricOptions,
+    Script, ScriptOptions, Squad, SquadOptions, Structured, Tau2Options, Tau2Reward,
+    UnitTestsOptions,
 };
 use crate::GraderError;
 
@@ -148,6 +149,14 @@ const ROWS: &[GraderRow] = &[
         formula: "format + accuracy 1[exact match] + relevance (1 if exact, else precision recall / 2) + bonus 1[all]",
         options: OptionSet::of::<EvidenceOptions>(),
         open: |given| Ok(Box::new(Evidence::new(given.read()?)?)),
+    },
+    Row {
+        name: "rubric",
+        about: "The answer by the rubric of its task: the share of the points whose criteria it satisfies.",
+        source: "RuscaRL, arXiv 2508.16949, and HealthBench, arXiv 2505.08775; deviation: criteria with phrases need no judge",
+        formula: "max(0, sum_k points_k s_k) / sum_{points_k > 0} points_k",
+        options: OptionSet::of::<RubricOptions>(),
+        open: |given| Ok(Box::new(Rubric::new(given.read()?)?)),
     },
     Row {
         name: "script",

@@ -29,6 +29,7 @@ mod sec;
 pub(crate) mod test_order;
 mod uniform;
 mod unlikely;
+mod v0_5;
 mod vade;
 mod xrpo;
 
@@ -49,6 +50,7 @@ pub use registry::{OpenSampler, SamplerConfig, SamplerRow, open_sampler, sampler
 pub use sec::{Sec, SecOptions};
 pub use uniform::Uniform;
 pub use unlikely::{Unlikely, UnlikelyOptions};
+pub use v0_5::{Sparse, SparseOptions};
 pub use vade::{Vade, VadeOptions};
 pub use xrpo::{Xrpo, XrpoOptions};
 

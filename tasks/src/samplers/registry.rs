@@ -7,8 +7,8 @@ use spar_core::registry::{Axis, Given, OptionSet, Options, Row, Table};
 use super::{
     Balanced, BalancedOptions, Dars, DarsOptions, Deviation, DeviationOptions, Dots, DotsOptions,
     Dump, DumpOptions, Dynamic, DynamicOptions, Gdro, GdroOptions, Hardest, HardestOptions, Sec,
-    SecOptions, TaskSampler, Uniform, Unlikely, UnlikelyOptions, Vade, VadeOptions, Xrpo,
-    XrpoOptions,
+    SecOptions, Sparse, SparseOptions, TaskSampler, Uniform, Unlikely, UnlikelyOptions, Vade,
+    VadeOptions, Xrpo, XrpoOptions,
 };
 use crate::SamplerError;
 
@@ -130,6 +130,14 @@ const ROWS: &[SamplerRow] = &[
         formula: "ceil((N / 2 - N S) / S) more, S = 2 p (1 - p), or with `hardness_weighted` ceil((N (1 - p) - N S) / S)",
         options: OptionSet::of::<DarsOptions>(),
         open: |given, first| Ok(Box::new(Dars::new(&given.read()?, first)?)),
+    },
+    Row {
+        name: "v0_5",
+        about: "Few rollouts of every task, and more where they contradict the success that was expected.",
+        source: "V_0.5, arXiv 2603.10848, reconstructed from its abstract; deviation: what is expected is told by the stratum's history",
+        formula: "more iff |s / n - p| > z sqrt(p (1 - p) / n), up to `most`",
+        options: OptionSet::of::<SparseOptions>(),
+        open: |given, first| Ok(Box::new(Sparse::new(&given.read()?, first)?)),
     },
     Row {
         name: "xrpo",

@@ -8,6 +8,7 @@
 //! recorded and what evaluations report stays unshaped. A new one is one file and one row of
 //! [`shaper_registry`].
 
+mod agreement;
 mod calibration;
 mod completion;
 mod consensus;
@@ -25,6 +26,7 @@ mod progress_weighted;
 mod registry;
 mod repetition;
 mod shaped;
+mod skill_credit;
 mod test_results;
 mod tool_cost;
 mod verpo;
@@ -35,6 +37,7 @@ use std::fmt;
 use serde_json::Value;
 use spar_core::{RewardPart, Trajectory};
 
+pub use agreement::{Agreement, AgreementOptions};
 pub use calibration::{Calibration, CalibrationOptions, stated_confidence};
 pub use completion::{Completion, CompletionOptions};
 pub use consensus::{Consensus, ConsensusOptions, ConsensusRule};
@@ -52,6 +55,7 @@ pub use progress_weighted::{ProgressWeighted, ProgressWeightedOptions};
 pub use registry::{OpenShaper, ShaperConfig, ShaperRow, open_shaper, shaper_registry};
 pub use repetition::{Repetition, RepetitionOptions};
 pub use shaped::ShapedGroup;
+pub use skill_credit::{SAVE_SKILL, SKILL_PART, SkillCredit, USE_SKILL};
 pub use tool_cost::{ToolCost, ToolCostOptions};
 pub use verpo::{Verpo, VerpoOptions};
 pub use weighted::{Weighted, WeightedOptions};

@@ -5,13 +5,13 @@ use serde::{Deserialize, Serialize};
 use spar_core::registry::{Axis, Given, OptionSet, Options, Row, Table, to_options};
 
 use super::{
-    Calibration, CalibrationOptions, Completion, CompletionOptions, Consensus, ConsensusOptions,
-    Ensemble, EnsembleOptions, Flawed, FlawedOptions, Gated, GatedOptions, Hypervolume,
-    HypervolumeOptions, LengthDiscount, LengthDiscountOptions, LikelihoodBonus,
-    LikelihoodBonusOptions, Normalized, NormalizedOptions, Overlong, OverlongOptions, Partial,
-    PartialOptions, Process, ProcessOptions, ProgressWeighted, ProgressWeightedOptions, Repetition,
-    RepetitionOptions, RewardShaper, ToolCost, ToolCostOptions, Verpo, VerpoOptions, Weighted,
-    WeightedOptions,
+    Agreement, AgreementOptions, Calibration, CalibrationOptions, Completion, CompletionOptions,
+    Consensus, ConsensusOptions, Ensemble, EnsembleOptions, Flawed, FlawedOptions, Gated,
+    GatedOptions, Hypervolume, HypervolumeOptions, LengthDiscount, LengthDiscountOptions,
+    LikelihoodBonus, LikelihoodBonusOptions, Normalized, NormalizedOptions, Overlong,
+    OverlongOptions, Partial, PartialOptions, Process, ProcessOptions, ProgressWeighted,
+    ProgressWeightedOptions, Repetition, RepetitionOptions, RewardShaper, SkillCredit, ToolCost,
+    ToolCostOptions, Verpo, VerpoOptions, Weighted, WeightedOptions,
 };
 use crate::ShaperError;
 
@@ -110,6 +110,14 @@ const ROWS: &[ShaperRow] = &[
         open: |given| Ok(Box::new(Calibration::new(&given.read()?)?)),
     },
     Row {
+        name: "agreement",
+        about: "Answers that are like those to other paraphrases of the task are worth more, without labels.",
+        source: "PS-GRPO, arXiv 2510.04392, reconstructed from its abstract; assumed: BLEU as the similarity",
+        formula: "r_i += weight mean_{j : paraphrase(j) != paraphrase(i)} BLEU(a_i, a_j)",
+        options: OptionSet::of::<AgreementOptions>(),
+        open: |given| Ok(Box::new(Agreement::new(&given.read()?)?)),
+    },
+    Row {
         name: "consensus",
         about: "What most of a group answer is taken to be right, without labels.",
         source: "TTRL, arXiv 2504.16084; regions: GUI-RC, arXiv 2508.05615, reconstructed from its abstract and a summary",
@@ -196,6 +204,14 @@ const ROWS: &[ShaperRow] = &[
         formula: "r += completed 1[handed in] + modified 1[patch is not empty]",
         options: OptionSet::of::<CompletionOptions>(),
         open: |given| Ok(Box::new(Completion::new(&given.read()?)?)),
+    },
+    Row {
+        name: "skill_credit",
+        about: "What a skill of a chain of tasks has earned is told to the turn that saved it.",
+        source: "SAGE, arXiv 2512.17102, reconstructed from its abstract; assumed: the step that created a skill has the bonus",
+        formula: "r'_t = r_t + the bonuses of the skills that were saved at t",
+        options: OptionSet::NONE,
+        open: |_| Ok(Box::new(SkillCredit)),
     },
     Row {
         name: "tool_cost",

@@ -30,6 +30,7 @@ impl EpisodeInProgress<'_> {
             max_tokens: rules.max_tokens_behind(prompt.ids.len(), limit),
             choices: None,
             grammar: None,
+            leg: None,
             stop: Arc::default(),
         };
         let (prompt, request) = self.request(prompt, asked, &tools)?;

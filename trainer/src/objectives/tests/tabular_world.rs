@@ -500,3 +500,74 @@ fn preferences_tilt_the_reference_by_the_rewards_behind_them() {
     let preferred = 1.0 / (1.0 + (world.rewards[1] - world.rewards[0]).exp());
     assert!((margin - (2.0 * preferred - 1.0) / (2.0 * 0.8)).abs() < 1e-3, "{margin}");
 }
+
+/// Nash learning from human feedback (arXiv 2312.00886): preferences that go in a circle have no best answer, and learning from pairs of the policy's own answers ends at the equilibrium of the
+/// game that is held to the reference, `pi(y) ~ mu(y) exp(P(y > pi) / beta)`, and stays there (online IPO, arXiv 2403.08635).
+#[test]
+fn preferences_that_go_in_a_circle_end_at_the_equilibrium_and_not_in_a_circle() {
+    let world = World::new(3, 1);
+    let beta = 0.3;
+    // Stone, paper, scissors, of which paper beats stone less often than it might.
+    let better = [[0.5, 0.2, 0.9], [0.8, 0.5, 0.1], [0.1, 0.9, 0.5]];
+    let against = |policy: &[f64], answer: usize| -> f64 {
+        policy.iter().zip(better[answer]).map(|(other, wins)| other * wins).sum()
+    };
+    let reference = world.policy(2.0);
+    let held = world.probabilities(&reference);
+    let answer_to = |policy: &[f64]| -> Vec<f64> {
+        let tilted = held.iter().enumerate().map(|(it, p)| p * (against(policy, it) / beta).exp());
+        let tilted: Vec<f64> = tilted.collect();
+        let sum: f64 = tilted.iter().sum();
+        tilted.into_iter().map(|p| p / sum).collect()
+    };
+    let mut equilibrium = held.clone();
+    for _ in 0..20_000 {
+        let answer = answer_to(&equilibrium);
+        equilibrium.iter_mut().zip(answer).for_each(|(own, best)| *own += 0.01 * (best - *own));
+    }
+    assert_policy(&answer_to(&equilibrium), &equilibrium, 1e-9);
+
+    let ipo = Dpo::new(DpoOptions { beta, loss: PreferenceLoss::Ipo, ..DpoOptions::default() });
+    let mut logits = world.policy(5.0);
+    let mut last = Vec::new();
+    for round in 0..6_000 {
+        // All pairs, as often as the present policy draws both, and as the first is preferred.
+        let drawn = world.probabilities(&logits);
+        let (mut samples, mut answers, mut scales) = (Vec::new(), Vec::new(), Vec::new());
+        for chosen in 0..3_usize {
+            for rejected in (0..3_usize).filter(|other| *other != chosen) {
+                for (answer, is_chosen) in [(chosen, true), (rejected, false)] {
+                    let pair = (chosen * 3 + rejected) as u64;
+                    let mut sample = Sample {
+                        preference: Some(Preference { pair, is_chosen, parts: 1 }),
+                        ..Sample::default()
+                    };
+                    (0..2).for_each(|t| sample.push_observed(0, f32::from(t > 0)));
+                    sample.reference_logprobs = single(&world.logprobs(&reference, answer));
+                    samples.push(sample);
+                    answers.push(answer);
+                    scales.push(drawn[chosen] * drawn[rejected] * better[chosen][rejected]);
+                }
+            }
+        }
+        let samples: Vec<&Sample> = samples.iter().collect();
+        let present: Vec<Vec<f32>> =
+            answers.iter().map(|answer| single(&world.logprobs(&logits, *answer))).collect();
+        let prepared = ipo.begin(&crate::testing::update(&samples, Some(&present)));
+        let mut gradient = vec![0.0; logits.len()];
+        for (index, answer) in answers.iter().enumerate() {
+            let measured = Measured { logprobs: &present[index], ..Measured::default() };
+            let slopes = prepared.loss(index, measured, scales[index]).slopes.logprobs;
+            let slopes: Vec<f64> = slopes[1..].iter().map(|slope| f64::from(*slope)).collect();
+            world.backward(&logits, *answer, &slopes, &mut gradient);
+        }
+        drop(prepared);
+        logits.iter_mut().zip(gradient).for_each(|(logit, slope)| *logit -= 0.2 * slope);
+        if round >= 5_900 {
+            last.push(world.probabilities(&logits));
+        }
+    }
+    for policy in last {
+        assert_policy(&policy, &equilibrium, 2e-3);
+    }
+}
