@@ -60,6 +60,22 @@ struct TabState {
     blocked: VecDeque<String>,
 }
 
+/// A request whose answer takes its time, for as long as that lasts.
+struct Awaited(Tab);
+
+impl Awaited {
+    fn begin(tab: Tab) -> Self {
+        tab.state().awaited += 1;
+        Self(tab)
+    }
+}
+
+impl Drop for Awaited {
+    fn drop(&mut self) {
+        self.0.state().awaited -= 1;
+    }
+}
+
 /// How a window was sent to an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Navigation {
@@ -336,7 +352,10 @@ impl Tab {
             }
         }
         let server = Arc::clone(&self.0.server.lock().unwrap_or_else(PoisonError::into_inner));
-        let request = (body.len() <= MAX_BODY_BYTES).then(|| Request {
+        // The browser leaves out what is large, or comes from files.
+        let is_lost = params.pointer("/request/postData").is_none()
+            && params.pointer("/request/hasPostData").and_then(Value::as_bool) == Some(true);
+        let request = (body.len() <= MAX_BODY_BYTES && !is_lost).then(|| Request {
             method: text("/request/method").to_owned(),
             url: url.split('#').next().unwrap_or_default().to_owned(),
             body: body.to_owned(),
@@ -347,13 +366,12 @@ impl Tab {
             if self.state().awaited >= MAX_AWAITED {
                 return self.reply(id, url, None);
             }
-            self.state().awaited += 1;
-            let (tab, id, url) = (self.clone(), id.to_owned(), url.to_owned());
+            let awaited = Awaited::begin(self.clone());
+            let (id, url) = (id.to_owned(), url.to_owned());
             tokio::spawn(async move {
                 let response = slow.await;
                 // The answer is sent before it counts as given.
-                tab.reply(&id, &url, response);
-                tab.state().awaited -= 1;
+                awaited.0.reply(&id, &url, response);
             });
             return;
         }

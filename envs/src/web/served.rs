@@ -13,25 +13,28 @@ use hyper_util::rt::TokioIo;
 use serde::Deserialize;
 use spar_sandbox::pool::PooledSandbox;
 use spar_sandbox::{
-    ByteStream, ExecRequest, Image, Limits, Mount, ProcessHandle, Sandbox, SandboxError,
+    ByteStream, ExecRequest, Image, Lifetimes, Limits, Mount, ProcessHandle, Sandbox, SandboxError,
     SandboxSpec,
 };
 use spar_web::{Request, Response, Server, SlowAnswer};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use super::miniwob::STEP;
 use crate::EnvironmentError;
-use crate::error::SandboxPhase::{self, Create, SetUp};
+use crate::error::SandboxPhase::{Close, Create, SetUp, Step};
 use crate::resources::Sandboxes;
+use crate::terminal::machine::{at, own_fault};
 
 /// The host of its pages.
 pub(super) const HOST: &str = "site.test";
 /// Where the application's folder is copied to, and where it lies unchanged.
 const PLACE: &str = "/site";
 const SOURCE: &str = "/site-source";
-/// How long the application may take for one answer.
-const ANSWER: Duration = Duration::from_secs(30);
+/// How long the application may take for one answer, the wait for its turn included: well below how long the browser waits for a page.
+const ANSWER: Duration = Duration::from_secs(10);
 /// The largest answer that is shown.
 const MAX_ANSWER_BYTES: usize = 16 << 20;
 /// Requests that are under way in it at one time; others wait.
@@ -103,6 +106,21 @@ impl Application {
         None
     }
 
+    /// As long as an episode may take.
+    fn lifetimes(&self, sandboxes: &Sandboxes) -> Lifetimes {
+        let turns = u64::from(sandboxes.max_turns.unwrap_or(64));
+        let of_turn = sandboxes.answer.as_secs().saturating_add(STEP.as_secs());
+        let agent_secs = self.ready_secs.saturating_add(of_turn.saturating_mul(turns));
+        Lifetimes { agent_secs, ..Lifetimes::default() }
+    }
+
+    /// How long it may take until the application listens, the wait for a sandbox included.
+    pub(super) fn start_time(&self, sandboxes: &Sandboxes) -> Duration {
+        let Lifetimes { create_secs, setup_secs, .. } = self.lifetimes(sandboxes);
+        let waited = sandboxes.pool.config().acquire_secs;
+        Duration::from_secs(waited + create_secs + setup_secs + self.ready_secs)
+    }
+
     /// A sandbox with nothing to reach from inside, in which the application listens.
     pub(super) async fn start(&self, sandboxes: &Sandboxes) -> Result<Served, EnvironmentError> {
         let image = match &self.image {
@@ -116,6 +134,7 @@ impl Application {
             limits: self.limits.clone(),
             env: self.env.clone(),
             mounts: vec![mount(&self.folder)],
+            lifetimes: self.lifetimes(sandboxes),
             setup: vec![format!("mkdir -p {PLACE} && cp -a {SOURCE}/. {PLACE}/")],
             ..SandboxSpec::new(image)
         };
@@ -193,10 +212,17 @@ impl std::fmt::Debug for Served {
 }
 
 impl Served {
-    /// What has become of its sandbox, told once; an application that has ended by itself is none of it, since what the policy did may
-    /// have ended it.
-    pub(super) fn failure(&self) -> Option<SandboxError> {
-        self.0.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
+    /// Fails where the sandbox could not do its part, and it was not the policy's doing; what the policy did stays a page that tells of it. An
+    /// application that has ended by itself is no failure.
+    pub(super) async fn check(&self, sandboxes: &Sandboxes) -> Result<(), EnvironmentError> {
+        let failure = self.0.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(error) = failure else { return Ok(()) };
+        own_fault(&self.0.sandbox, &sandboxes.pool, Step, error).await.map(drop)
+    }
+
+    /// Ends the application with its sandbox.
+    pub(super) async fn close(&self) -> Result<(), EnvironmentError> {
+        self.0.sandbox.close().await.map_err(at(Close))
     }
 }
 
@@ -215,8 +241,11 @@ impl Server for Served {
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
         let (inner, request) = (Arc::clone(&self.0), request.clone());
         Some(Box::pin(async move {
-            let Ok(_turn) = inner.turns.acquire().await else { return None };
-            let answered = timeout(ANSWER, inner.ask(&request, &path)).await;
+            let answered = timeout(ANSWER, async {
+                let _turn = inner.turns.acquire().await.map_err(|error| error.to_string())?;
+                inner.ask(&request, &path).await
+            });
+            let answered = answered.await;
             Some(match answered {
                 Ok(Ok(response)) => response,
                 Ok(Err(why)) => bad_gateway(&why),
@@ -249,7 +278,7 @@ impl Inner {
             Ok(stream) => stream,
             Err(error) => {
                 let told = error.to_string();
-                if error.is_backend_failure() {
+                if !matches!(error, SandboxError::NotListening { .. }) {
                     *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
                 }
                 return Err(told);
@@ -263,7 +292,8 @@ impl Inner {
 async fn talk(stream: ByteStream, request: &Request, path: &str) -> Result<Response, String> {
     let told = |error: hyper::Error| error.to_string();
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(told)?;
-    let connection = tokio::spawn(connection);
+    // However this ends, the connection does too.
+    let _connection = Ends(tokio::spawn(async move { drop(connection.await) }));
     let mut asked = hyper::Request::builder().method(request.method.as_str()).uri(path);
     for (name, value) in &request.headers {
         let name = name.to_ascii_lowercase();
@@ -285,7 +315,6 @@ async fn talk(stream: ByteStream, request: &Request, path: &str) -> Result<Respo
     let answer = sender.send_request(asked).await.map_err(told)?;
     let (parts, body) = answer.into_parts();
     let bytes = read(body).await?;
-    connection.abort();
     let text =
         |value: &hyper::header::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     let content_type =
@@ -299,6 +328,15 @@ async fn talk(stream: ByteStream, request: &Request, path: &str) -> Result<Respo
     })
 }
 
+/// A task that ends with this.
+struct Ends(JoinHandle<()>);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
 async fn read(mut body: Incoming) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
@@ -310,8 +348,4 @@ async fn read(mut body: Incoming) -> Result<Vec<u8>, String> {
         bytes.extend_from_slice(&data);
     }
     Ok(bytes)
-}
-
-fn at(phase: SandboxPhase) -> impl Fn(SandboxError) -> EnvironmentError {
-    move |source| EnvironmentError::Sandbox { phase, source }
 }

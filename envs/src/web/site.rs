@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -18,7 +18,6 @@ use super::miniwob::{RESET, STEP};
 use super::served::{Application, Served};
 use super::turn::{Place, Seen, Turn, carry_out, in_words, of_player};
 use crate::environment::{NO_ORACLE_TAG, TimeRules, idle_tag};
-use crate::error::SandboxPhase;
 use crate::resources::Sandboxes;
 use crate::{Environment, EnvironmentError, Resources};
 
@@ -180,9 +179,17 @@ impl Site {
         task.environment == Self::NAME && task.parameters.get("serve").is_some()
     }
 
-    fn end(&mut self) {
-        if let Some(play) = self.play.take() {
-            play.episode.leave();
+    async fn end(&mut self) -> Result<(), EnvironmentError> {
+        let Some(Play { episode, served, .. }) = self.play.take() else { return Ok(()) };
+        if matches!(self.setting.world, World::Seed(_)) {
+            episode.leave();
+            return Ok(());
+        }
+        // What other pages have stored goes with their window.
+        drop(episode);
+        match served {
+            Some(served) => served.close().await,
+            None => Ok(()),
         }
     }
 }
@@ -207,15 +214,15 @@ impl World {
     }
 }
 
-impl Play {
-    /// Fails where the sandbox of the application has gone, whatever pages have shown since.
-    fn check(&self) -> Result<(), EnvironmentError> {
-        match self.served.as_ref().and_then(Served::failure) {
-            Some(source) => Err(EnvironmentError::Sandbox { phase: SandboxPhase::Step, source }),
-            None => Ok(()),
-        }
+/// Fails where the sandbox of the application could not do its part, whatever pages have shown since.
+async fn check(served: Option<Served>, world: &World) -> Result<(), EnvironmentError> {
+    match (served, world) {
+        (Some(served), World::Served(_, sandboxes)) => served.check(sandboxes).await,
+        _ => Ok(()),
     }
+}
 
+impl Play {
     fn seen(&self) -> Seen {
         Seen {
             text: self.shown.text.clone(),
@@ -265,7 +272,11 @@ impl Environment for Site {
     }
 
     fn time_rules(&self) -> TimeRules {
-        TimeRules { reset: Some(RESET), step: Some(STEP), ..TimeRules::default() }
+        let started = match &self.setting.world {
+            World::Served(application, sandboxes) => application.start_time(sandboxes),
+            World::Seed(_) | World::Folder(_) => Duration::ZERO,
+        };
+        TimeRules { reset: Some(RESET + started), step: Some(STEP), ..TimeRules::default() }
     }
 
     fn use_tools(&mut self) {
@@ -280,7 +291,7 @@ impl Environment for Site {
     }
 
     async fn reset(&mut self, _seed: Seed) -> Result<Observation, EnvironmentError> {
-        self.end();
+        self.end().await?;
         let Setting { task, world, options, actions, .. } = &*self.setting;
         let mut served = None;
         let server: Arc<dyn Server> = match world {
@@ -295,7 +306,7 @@ impl Environment for Site {
         drop(waiting);
         let (episode, shown) = begun?;
         let play = Play { episode, shown, answer: None, has_pressed: false, served };
-        play.check()?;
+        check(play.served.clone(), &self.setting.world).await?;
         let words = (!self.uses_tools).then_some(actions.as_str());
         let first = play.seen().first(&task.intent, words);
         self.play = Some(play);
@@ -313,7 +324,7 @@ impl Environment for Site {
             return Err(misused("after the end"));
         }
         let Turn { observation, is_valid } = carry_out(&mut play, action).await?;
-        play.check()?;
+        check(play.served.clone(), &self.setting.world).await?;
         // What the player by rules clicks on is the button of a form.
         let is_click = |action: &Action| action.key().starts_with("click");
         play.has_pressed |=
@@ -338,7 +349,7 @@ impl Environment for Site {
         let problem = self.setting.problem.as_ref();
         let is_plain = problem.is_none_or(|problem| problem.is_plain(&answer));
         let success = play.episode.judge(&answer).await? && is_plain;
-        play.check()?;
+        check(play.served.clone(), &self.setting.world).await?;
         // No step comes after it: the pages are not where they were.
         play.answer = Some(answer);
         self.play = Some(play);
@@ -365,7 +376,6 @@ impl Environment for Site {
     }
 
     async fn close(&mut self) -> Result<(), EnvironmentError> {
-        self.end();
-        Ok(())
+        self.end().await
     }
 }

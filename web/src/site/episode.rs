@@ -1,7 +1,7 @@
 //! One episode on a site.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 use spar_core::ToolSpec;
@@ -19,6 +19,8 @@ const READY: &str = "new Promise((done) => { const hop = new MessageChannel(); \
 /// How often a page is asked before it is looked at; at rest is one that has been ready so many times.
 const MAX_ASKED: usize = 200;
 const AT_REST: usize = 3;
+/// How long answers that take their time are waited for.
+const MOST_AWAITED: Duration = Duration::from_secs(15);
 const BETWEEN: Duration = Duration::from_millis(8);
 
 /// How episodes are played.
@@ -158,9 +160,13 @@ impl SiteEpisode {
     /// Waits until nothing that an action has set off is under way: a form is sent in a task of its own, and what the browser tells
     /// of that comes on another way than its answers.
     async fn come_to_rest(&self) -> Result<(), WebError> {
-        let mut ready = 0;
-        for _ in 0..MAX_ASKED {
+        let (mut ready, began) = (0, Instant::now());
+        for asked in 0.. {
             let tab = self.actor.window().tab()?;
+            // Answers that take their time are waited for, and bounded by whoever gives them.
+            if asked >= MAX_ASKED && !(tab.is_awaiting() && began.elapsed() < MOST_AWAITED) {
+                break;
+            }
             if tab.is_loading() {
                 tab.wait_until_loaded().await?;
                 ready = 0;
@@ -241,6 +247,7 @@ impl SiteEpisode {
                 if let Navigation::Failed(_) = tab.navigate(&check.url).await? {
                     return Ok(false);
                 }
+                self.come_to_rest().await?;
             }
             let expression = match check.locator.trim() {
                 "" => "document.documentElement.outerHTML",
