@@ -48,6 +48,10 @@ pub struct SweTask {
     /// Bytes of the largest patch that is graded; a larger one has failed. Default 16 MiB.
     #[serde(default = "default_patch_limit_bytes")]
     pub patch_limit_bytes: usize,
+    /// Bytes of all that is carried into a sandbox of the verification's own, before patterns leave anything out; with more the
+    /// task has failed. Default 256 MiB.
+    #[serde(default = "default_carry_limit_bytes")]
+    pub carry_limit_bytes: u64,
 }
 
 impl SweTask {
@@ -65,6 +69,7 @@ impl SweTask {
             test_secs: default_test_secs(),
             output_limit_bytes: default_output_limit_bytes(),
             patch_limit_bytes: default_patch_limit_bytes(),
+            carry_limit_bytes: default_carry_limit_bytes(),
         }
     }
 
@@ -77,6 +82,7 @@ impl SweTask {
             ("command_secs", self.command_secs),
             ("test_secs", self.test_secs),
             ("patch_limit_bytes", self.patch_limit_bytes as u64),
+            ("carry_limit_bytes", self.carry_limit_bytes),
         ] {
             if value == 0 {
                 problems.push(format!("`{name}` is 0, must be at least 1"));
@@ -112,4 +118,8 @@ fn default_output_limit_bytes() -> usize {
 
 fn default_patch_limit_bytes() -> usize {
     16 << 20
+}
+
+fn default_carry_limit_bytes() -> u64 {
+    256 << 20
 }

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use spar_core::registry::{OptionSet, Row};
 use spar_core::{ToolCall, ToolSpec};
 use spar_mcp::{CallFailure, McpError, McpOutput, Offered};
+use tokio::time::{Instant, timeout};
 
 use super::servers::{Connection, ServerKind};
 use super::within::Within;
@@ -277,6 +278,7 @@ impl Tool for McpTool {
             return Err(ToolError::Told(gone.clone()));
         }
         self.was_used = true;
+        let started = Instant::now();
         let added = &self.specs[self.num_own..];
         let is_added = added.iter().any(|spec| spec.name == call.name);
         let connection = self.connection.as_mut().expect("it was prepared");
@@ -285,7 +287,18 @@ impl Tool for McpTool {
             false => connection.client.call(&call.name, call.arguments.clone(), limit).await,
         };
         if called.is_ok() && connection.client.take_other_tools() {
-            (self.specs, self.num_own) = Self::look(&self.kind.options, connection).await?;
+            let options = &self.kind.options;
+            (self.specs, self.num_own) = match options.on_failure {
+                OnFailure::Fail => Self::look(options, connection).await?,
+                // Whoever calls it may have broken it: then what was known of it stays, and its next call tells.
+                OnFailure::Tell => {
+                    let left = limit.saturating_sub(started.elapsed());
+                    match timeout(left, Self::look(options, connection)).await {
+                        Ok(Ok(found)) => found,
+                        Ok(Err(_)) | Err(_) => (Arc::clone(&self.specs), self.num_own),
+                    }
+                }
+            };
         }
         match called {
             Ok(McpOutput { text, media, .. }) => Ok(ToolOutput { text, media }),

@@ -186,6 +186,23 @@ async fn a_server_that_tells_of_other_tools_is_asked_for_them() {
     env.close().await.unwrap();
 }
 
+#[tokio::test]
+async fn a_list_of_tools_that_does_not_come_again_leaves_the_old_one_where_failures_are_told() {
+    let list = "if method == \"tools/list\":";
+    for fails in ["continue", "sys.exit(3)"] {
+        let script = GROWING.replace(list, &format!("{list}\n        if len(tools) > 1: {fails}"));
+        let mut env = begun(json!([{
+            "tool": "mcp", "name": "g", "command": ["python3", "-c", script], "on_failure": "tell",
+        }]))
+        .await;
+        assert_eq!(texts(&mut env, &[("grow", json!({}))]).await, ["grown"]);
+        assert_eq!(names(&env), ["grow", "answer"]);
+        let after = texts(&mut env, &[("grow", json!({}))]).await;
+        assert_eq!(after == ["grown"], fails == "continue", "{after:?}");
+        env.close().await.unwrap();
+    }
+}
+
 const GROWING: &str = r#"
 import json, sys
 tools = ["grow"]

@@ -177,7 +177,7 @@ async fn carried(
     is_last: bool,
 ) -> Result<SweVerdict, EnvironmentError> {
     let whole = plan.deadlines.whole_verify();
-    let taken = timeout(whole, take_artifacts(plan.instance(), sandbox)).await;
+    let taken = timeout(whole, take_artifacts(plan, sandbox)).await;
     let taken = match in_time(Verify, whole, taken) {
         Ok(taken) => taken,
         Err(error) => {

@@ -14,8 +14,6 @@ use crate::{EnvironmentError, Sandboxes};
 
 /// Where agents of Harbor publish what is to be kept, whatever the task says.
 const PUBLISHED: &str = "/logs/artifacts";
-/// Bytes of all that is carried.
-const MAX_BYTES: u64 = 4 << 30;
 /// Bytes kept of what a hook prints.
 const OUTPUT_LIMIT_BYTES: usize = 4096;
 
@@ -70,11 +68,8 @@ pub(super) async fn gather(
 /// # Errors
 ///
 /// Those of [`Carried::take_fit`].
-pub(super) async fn take(
-    instance: &Instance,
-    sandbox: &PooledSandbox,
-) -> Result<Carried, SandboxError> {
-    Carried::take_fit(sandbox, &paths(instance), MAX_BYTES).await
+pub(super) async fn take(plan: &Plan, sandbox: &PooledSandbox) -> Result<Carried, SandboxError> {
+    Carried::take_fit(sandbox, &paths(plan.instance()), plan.task.carry_limit_bytes).await
 }
 
 /// The artifacts, and first what is always published. What one of them has is not taken once more for another.

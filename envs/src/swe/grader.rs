@@ -11,11 +11,11 @@ use tokio::time::timeout;
 use super::guard::{Canary, suspicions, without_configuration};
 use super::judge::{Judged, Reader, by_fraction, by_report, by_reward, edition};
 use super::patch::unfit;
-use super::place::{PATCHING, Plan, hide};
+use super::place::{PATCHING, Plan, hide, overlap};
 use super::repository::{Repository, expect_success, plain_request};
 use super::verdict::{SweVerdict, TestsRun};
 use crate::SandboxPhase::Verify;
-use crate::terminal::machine::{in_time, own_fault};
+use crate::terminal::machine::{at, in_time, own_fault};
 use crate::{EnvironmentError, Sandboxes};
 
 /// Where the script of the verification lies while it runs.
@@ -173,40 +173,115 @@ pub(super) async fn grade_carried(
     carried: &Carried,
 ) -> Result<SweVerdict, EnvironmentError> {
     let sandbox = plan.judging(sandboxes).await?;
-    let whole = plan.tests() + 2 * PATCHING + SLACK;
-    let graded = timeout(whole, async {
-        // Folders are there and empty, and those of files are there.
-        const READY: &str = "set -eu\nempty=$1\nshift\nfor path in \"$@\"; do\n\
-             if [ \"$empty\" -gt 0 ]; then\n\
-             empty=$((empty - 1))\n\
-             [ -d \"$path\" ] || rm -f -- \"$path\"\n\
-             mkdir -p -- \"$path\"\n\
-             rm -rf -- \"$path\"/* \"$path\"/.[!.]* \"$path\"/..?*\n\
-             chmod 777 -- \"$path\"\n\
-             else mkdir -p -- \"$path\"; fi\ndone\n";
-        let folders: Vec<&str> = carried.folders().collect();
-        let count = folders.len().to_string();
-        let mut arguments = vec![count.as_str()];
-        arguments.extend(folders);
-        arguments.extend(carried.folders_of_files());
-        let done = sandbox.exec(&plain_request(READY, &arguments, PATCHING)).await?;
-        expect_success(&done, "make room for what is judged")?;
-        carried.bring(&sandbox).await?;
-        grade_in_place(plan, &sandbox).await
-    });
-    let graded = match in_time(Verify, whole, graded.await) {
-        Ok(verdict) => Ok(verdict),
-        // What was carried can fill it, and tests that it breaks can end it.
-        Err(error) => own_fault(&sandbox, &sandboxes.pool, Verify, error).await.map(|fault| {
-            let why =
-                format!("its tests left nothing that can be judged: could not {}", fault.text);
-            SweVerdict::without_run(&plan.instance().id, Outcome::Failed, why)
-        }),
+    // What fails while nothing of the agent is there is none of its doing.
+    let whole = plan.deadlines.whole_set_up();
+    let made = timeout(whole, make_ready(plan, &sandbox, carried)).await;
+    let graded = match in_time(Verify, whole, made).map_err(at(Verify)) {
+        Ok(()) => bring_and_judge(plan, sandboxes, &sandbox, carried).await,
+        Err(error) => Err(error),
     };
     if let Err(error) = sandbox.close().await {
         tracing::warn!(%error, "could not close a sandbox after grading in it");
     }
     graded
+}
+
+/// Makes the places of what a verifier's own sandbox is given, and puts the tests there.
+async fn make_ready(
+    plan: &Plan,
+    sandbox: &PooledSandbox,
+    carried: &Carried,
+) -> Result<(), SandboxError> {
+    clear(plan, sandbox).await?;
+    let_verifier_write(plan, sandbox).await?;
+    hide(sandbox, &plan.instance().hidden).await?;
+    // Folders are there and empty, and those of files are there, whatever the agent has made a folder of.
+    const READY: &str = "set -eu\nempty=$1\nshift\nfor path in \"$@\"; do\n\
+         at=$path\n\
+         while [ \"$at\" != / ]; do\n\
+         [ -d \"$at\" ] || rm -f -- \"$at\" || :\n\
+         at=$(dirname \"$at\")\n\
+         done\n\
+         mkdir -p -- \"$path\"\n\
+         if [ \"$empty\" -gt 0 ]; then\n\
+         empty=$((empty - 1))\n\
+         rm -rf -- \"$path\"/* \"$path\"/.[!.]* \"$path\"/..?*\n\
+         chmod 777 -- \"$path\"\n\
+         fi\ndone\n";
+    let folders: Vec<&str> = carried.folders().collect();
+    let count = folders.len().to_string();
+    let mut arguments = vec![count.as_str()];
+    arguments.extend(folders);
+    arguments.extend(carried.folders_of_files());
+    let done = sandbox.exec(&plain_request(READY, &arguments, PATCHING)).await?;
+    expect_success(&done, "make room for what is judged").map(drop)
+}
+
+/// Brings what was carried into a sandbox that is ready for it, and judges it there.
+async fn bring_and_judge(
+    plan: &Plan,
+    sandboxes: &Sandboxes,
+    sandbox: &PooledSandbox,
+    carried: &Carried,
+) -> Result<SweVerdict, EnvironmentError> {
+    let places = places(plan);
+    let takes_places = carried
+        .folders()
+        .chain(carried.folders_of_files())
+        .any(|folder| places.iter().any(|place| overlap(folder, place)));
+    let whole = plan.tests() + 2 * PATCHING + SLACK;
+    let graded = timeout(whole, async {
+        carried.bring(sandbox).await?;
+        match takes_places {
+            // What was brought there makes room for the tests once more.
+            true => grade_in_place(plan, sandbox).await,
+            false => judge_by_script(plan, sandbox).await,
+        }
+    });
+    match in_time(Verify, whole, graded.await) {
+        Ok(verdict) => Ok(verdict),
+        // What was carried can fill it, and tests that it breaks can end it.
+        Err(error) => own_fault(sandbox, &sandboxes.pool, Verify, error).await.map(|fault| {
+            let why =
+                format!("its tests left nothing that can be judged: could not {}", fault.text);
+            SweVerdict::without_run(&plan.instance().id, Outcome::Failed, why)
+        }),
+    }
+}
+
+/// The places of the tests and of rewards.
+fn places(plan: &Plan) -> Vec<&str> {
+    let hidden = plan.instance().hidden.iter();
+    let mut places: Vec<&str> = hidden.map(|folder| folder.into.as_str()).collect();
+    if let Verification::RewardFile { files, .. } = plan.verification() {
+        places.extend(files.iter().map(String::as_str));
+    }
+    places
+}
+
+/// Clears these places; [`SandboxError::Setup`] where that cannot be done.
+async fn clear(plan: &Plan, sandbox: &PooledSandbox) -> Result<(), SandboxError> {
+    const CLEAR: &str = "set -eu\nfor path in \"$@\"; do rm -rf -- \"$path\"; mkdir -p -- \"$(dirname \"$path\")\"; done\n";
+    let places = places(plan);
+    if places.is_empty() {
+        return Ok(());
+    }
+    let done = sandbox.exec(&plain_request(CLEAR, &places, PATCHING)).await?;
+    expect_success(&done, "clear the places of the tests").map(drop)
+}
+
+/// Has whoever judges write where rewards lie.
+async fn let_verifier_write(plan: &Plan, sandbox: &PooledSandbox) -> Result<(), SandboxError> {
+    const OPEN: &str =
+        "set -eu\nfor path in \"$@\"; do chmod 777 -- \"$(dirname \"$path\")\"; done\n";
+    let (Some(_), Verification::RewardFile { files, .. }) =
+        (&plan.instance().verifier_user, plan.verification())
+    else {
+        return Ok(());
+    };
+    let files: Vec<&str> = files.iter().map(String::as_str).collect();
+    let done = sandbox.exec(&plain_request(OPEN, &files, PATCHING)).await?;
+    expect_success(&done, "let the verifier write").map(drop)
 }
 
 /// Judges a task in a sandbox where nothing of the agent runs: its own, a copy of that, or one that has what it left behind.
@@ -217,29 +292,14 @@ pub(super) async fn grade_in_place(
     let instance = plan.instance();
     let mut verdict = SweVerdict::without_run(&instance.id, Outcome::Failed, "");
     // 1. Nothing that the agent left takes the place of what comes.
-    let mut cleared: Vec<&str> =
-        instance.hidden.iter().map(|folder| folder.into.as_str()).collect();
-    if let Verification::RewardFile { files, .. } = plan.verification() {
-        cleared.extend(files.iter().map(String::as_str));
-    }
-    if !cleared.is_empty() {
-        const CLEAR: &str = "set -eu\nfor path in \"$@\"; do rm -rf -- \"$path\"; mkdir -p -- \"$(dirname \"$path\")\"; done\n";
-        let done = sandbox.exec(&plain_request(CLEAR, &cleared, PATCHING)).await?;
-        if !done.end.is_success() {
+    match clear(plan, sandbox).await {
+        Err(SandboxError::Setup { .. }) => {
             verdict.reason = "the places of the tests cannot be cleared".to_owned();
             return Ok(verdict);
         }
+        cleared => cleared?,
     }
-    // Whoever judges writes there.
-    if let (Some(_), Verification::RewardFile { files, .. }) =
-        (&instance.verifier_user, plan.verification())
-    {
-        const OPEN: &str =
-            "set -eu\nfor path in \"$@\"; do chmod 777 -- \"$(dirname \"$path\")\"; done\n";
-        let files: Vec<&str> = files.iter().map(String::as_str).collect();
-        let done = sandbox.exec(&plain_request(OPEN, &files, PATCHING)).await?;
-        expect_success(&done, "let the verifier write")?;
-    }
+    let_verifier_write(plan, sandbox).await?;
     // 2. The tests come, and run.
     match hide(sandbox, &instance.hidden).await {
         Err(error @ (SandboxError::PathRefused { .. } | SandboxError::NoSpace { .. })) => {
@@ -248,6 +308,12 @@ pub(super) async fn grade_in_place(
         }
         hidden => hidden?,
     }
+    judge_by_script(plan, sandbox).await
+}
+
+/// Runs the script where the tests are, and judges by it.
+async fn judge_by_script(plan: &Plan, sandbox: &PooledSandbox) -> Result<SweVerdict, SandboxError> {
+    let mut verdict = SweVerdict::without_run(&plan.instance().id, Outcome::Failed, "");
     let Ran { judged, run } = run_script(plan, sandbox, plan.verification().script()).await?;
     verdict.outcome = judged.outcome;
     verdict.reward = judged.reward;

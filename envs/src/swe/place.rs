@@ -31,6 +31,10 @@ const PIDS: u32 = 1024;
 pub(super) const PATCHING: Duration = Duration::from_secs(300);
 /// The largest file of the host that a sandbox is given.
 const MAX_FILE_BYTES: u64 = 256 << 20;
+/// Where verifiers leave rewards.
+const REWARDS: &str = "/logs/verifier";
+/// Where images of verifiers have their tests.
+const TESTS: &str = "/tests";
 
 /// A task, with all that follows from it for its sandboxes.
 pub(super) struct Plan {
@@ -81,6 +85,7 @@ impl Plan {
             }
         }
         problems.extend(server_problems(instance));
+        problems.extend(artifact_problems(instance));
         if let Some(folder) = task.repository.as_ref().filter(|folder| !folder.is_dir()) {
             problems.push(format!(
                 "its repository is to lie at `{}`, which is no folder",
@@ -218,6 +223,9 @@ impl Plan {
     ) -> Result<Begun, EnvironmentError> {
         let spec = self.spec(&self.network, deadlines.lifetimes());
         sandboxes.warm_up(&spec);
+        if let Some(judge) = &self.judge {
+            sandboxes.warm_up(&self.judging_spec(judge));
+        }
         let sandbox = Arc::new(sandboxes.pool.acquire(&spec).await.map_err(at(Create))?);
         let whole = self.deadlines.whole_set_up();
         let set_up = timeout(whole, self.set_up(&sandbox)).await;
@@ -294,7 +302,12 @@ impl Plan {
         sandboxes: &Sandboxes,
     ) -> Result<PooledSandbox, EnvironmentError> {
         let judge = self.judge.as_ref().expect("it was asked for");
-        let spec = SandboxSpec {
+        let spec = self.judging_spec(judge);
+        sandboxes.pool.acquire(&spec).await.map_err(at(Verify))
+    }
+
+    fn judging_spec(&self, judge: &Judge) -> SandboxSpec {
+        SandboxSpec {
             limits: judge.limits.clone(),
             network: self.verifier_network.clone(),
             capabilities: CapabilitySet::Packages,
@@ -302,8 +315,7 @@ impl Plan {
             workdir: judge.workdir.clone(),
             lifetimes: self.judging_lifetimes(),
             ..SandboxSpec::new(judge.image.clone())
-        };
-        sandboxes.pool.acquire(&spec).await.map_err(at(Verify))
+        }
     }
 
     /// Those of a sandbox in which tests run and nothing else does.
@@ -326,6 +338,36 @@ fn limits_of(own: &spar_swe::Limits) -> Limits {
         pids: Some(PIDS),
         ..Limits::default()
     }
+}
+
+/// What must not be carried into a verification's own sandbox: what lies where rewards do, and where its image has the tests.
+fn artifact_problems(instance: &Instance) -> Vec<String> {
+    let Some(own) = &instance.verifier_sandbox else { return Vec::new() };
+    let mut kept = vec![REWARDS];
+    if let Some(Verification::RewardFile { files, .. }) = &instance.verification {
+        kept.extend(files.iter().map(String::as_str));
+    }
+    if own.source.is_some() {
+        kept.push(TESTS);
+    }
+    let mut problems = Vec::new();
+    for artifact in &instance.artifacts {
+        let source = &artifact.source;
+        if let Some(place) = kept.iter().find(|place| overlap(source, place)) {
+            problems.push(format!(
+                "the artifact `{source}` would be carried over `{place}`, by which the verifier judges"
+            ));
+        }
+    }
+    problems
+}
+
+/// Whether one of two paths from the root is the other, or lies below it.
+pub(super) fn overlap(one: &str, other: &str) -> bool {
+    fn parts(path: &str) -> impl Iterator<Item = &str> {
+        path.split('/').filter(|part| !matches!(*part, "" | "."))
+    }
+    parts(one).zip(parts(other)).all(|(one, other)| one == other)
 }
 
 /// Whether the result of an instance is a patch to its repository.
@@ -470,4 +512,33 @@ async fn content(file: &HiddenFile) -> Result<Vec<u8>, SandboxError> {
         std::fs::read(place)
     });
     read.await.expect("reading does not panic").map_err(fail)
+}
+
+#[cfg(test)]
+mod tests {
+    use spar_swe::{Artifact, VerifierSandbox};
+
+    use super::*;
+
+    #[test]
+    fn nothing_is_carried_over_what_judges() {
+        let told = |source: &str, is_bundled: bool| {
+            let image = is_bundled.then(SandboxSource::default);
+            let own = VerifierSandbox { source: image, ..VerifierSandbox::default() };
+            let artifact = Artifact { source: source.to_owned(), ..Artifact::default() };
+            let instance = Instance {
+                verifier_sandbox: Some(own),
+                artifacts: vec![artifact],
+                ..Instance::default()
+            };
+            !artifact_problems(&instance).is_empty()
+        };
+        for source in ["/logs", "logs//./verifier", "/logs/verifier/reward.txt"] {
+            assert!(told(source, false), "{source}");
+        }
+        for source in ["/logs/artifacts", "/logs/verifier2", "/app", "/tests/data"] {
+            assert!(!told(source, false), "{source}");
+        }
+        assert!(told("/tests/data", true) && told("tests/", true) && !told("/app/tests", true));
+    }
 }

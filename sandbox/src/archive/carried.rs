@@ -11,12 +11,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tar::{EntryType, Header};
 use tempfile::TempDir;
 
+use super::check::MAX_ENTRIES;
 use super::pattern::Exclusions;
 use super::{check_tar, normalise};
 use crate::{Sandbox, SandboxError};
 
 /// Permissions that are carried: reading, writing and running, but no change of the user.
 const CARRIED_MODE: u32 = 0o777;
+/// Parts of a path within an archive of which some is left out.
+const MAX_PARTS: usize = 256;
 
 /// Files and folders that were taken out of a sandbox, on their way into another.
 ///
@@ -71,7 +74,8 @@ impl Carried {
     ///
     /// # Errors
     ///
-    /// As [`Carried::take`]; [`SandboxError::PathRefused`] only for archives that no sandbox makes.
+    /// As [`Carried::take`]; [`SandboxError::PathRefused`] only for archives with more than a million entries or paths of more
+    /// than 256 parts, and for those that no sandbox makes.
     pub async fn take_fit(
         from: &dyn Sandbox,
         paths: &[CarriedPath],
@@ -254,10 +258,22 @@ impl Item {
         let (mut into, mut is_folder) = (None, false);
         // Files that were taken, to which hard links may lead; and links, below which nothing lies.
         let (mut files, mut links) = (BTreeSet::new(), BTreeSet::new());
-        for entry in input.entries().map_err(host("read archive", raw))? {
+        for (number, entry) in input.entries().map_err(host("read archive", raw))?.enumerate() {
             let mut entry = entry.map_err(host("read archive", raw))?;
             let kind = entry.header().entry_type();
             let inside = below_first(&entry.path_bytes());
+            for (is_there, reason) in [
+                (number >= MAX_ENTRIES, "its archive has more than a million entries"),
+                (
+                    inside.split(|&byte| byte == b'/').count() > MAX_PARTS,
+                    "a path in it has more than 256 parts",
+                ),
+            ] {
+                if is_there {
+                    let (path, reason) = (path.to_owned(), reason.to_owned());
+                    return Err(SandboxError::PathRefused { path, reason });
+                }
+            }
             let is_file = matches!(kind, EntryType::Regular | EntryType::Continuous);
             if inside.is_empty() {
                 match kind {
@@ -457,6 +473,13 @@ mod tests {
         let raw = folder.path().join("raw");
         let none = Item::make_fit("/out", &raw, folder.path().join("fit"), &Exclusions::new(&[]));
         assert!(none.unwrap().is_none());
+        let deep = format!("out{}", "/a".repeat(257));
+        let (folder, _) = make("/out", &[(Directory, "out", ""), (Directory, deep.as_str(), "")]);
+        let raw = folder.path().join("raw");
+        let refused =
+            Item::make_fit("/out", &raw, folder.path().join("fit"), &Exclusions::new(&[]));
+        let error = refused.unwrap_err();
+        assert!(error.to_string().contains("more than 256 parts"), "{error}");
     }
 
     #[tokio::test]

@@ -12,7 +12,7 @@ use super::tree::{Kind, Tree};
 use crate::SandboxError;
 
 /// Entries that an archive may have.
-const MAX_ENTRIES: usize = 1_000_000;
+pub(super) const MAX_ENTRIES: usize = 1_000_000;
 
 /// Bytes of a block: headers are one, content is padded to whole ones.
 const BLOCK_BYTES: u64 = 512;

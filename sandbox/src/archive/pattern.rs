@@ -3,11 +3,23 @@
 /// What is left out, as GNU tar reads `--exclude` where it packs `.`: a pattern names whole parts of `./a/b` from the
 /// beginning or behind any `/`, `*` and `?` stand for `/` as well, and what lies below a folder goes with it.
 #[derive(Debug, Clone)]
-pub(super) struct Exclusions(Vec<Vec<u8>>);
+pub(super) struct Exclusions(Vec<Pattern>);
+
+/// A pattern as `fnmatch` reads it without flags.
+#[derive(Debug, Clone)]
+struct Pattern(Vec<Token>);
+
+#[derive(Debug, Clone)]
+enum Token {
+    /// `*`.
+    Any,
+    /// One of the bytes that are marked.
+    One(Box<[bool; 256]>),
+}
 
 impl Exclusions {
     pub(super) fn new(patterns: &[String]) -> Self {
-        Self(patterns.iter().map(|pattern| pattern.clone().into_bytes()).collect())
+        Self(patterns.iter().map(|pattern| Pattern::new(pattern.as_bytes())).collect())
     }
 
     /// Whether a path within the folder, as `a/b`, is left out.
@@ -16,55 +28,82 @@ impl Exclusions {
             return false;
         }
         let named = [b"./", path].concat();
-        let ends = (1..named.len()).filter(|&at| named[at] == b'/').chain([named.len()]);
-        let starts = || (0..named.len()).filter(|&at| at == 0 || named[at - 1] == b'/');
-        let mut parts = ends.flat_map(|end| {
-            let named = &named;
-            starts().filter(move |start| *start < end).map(move |start| &named[start..end])
-        });
-        parts.any(|part| self.0.iter().any(|pattern| matches(pattern, part)))
+        self.0.iter().any(|pattern| pattern.names(&named))
     }
 }
 
-/// `fnmatch` without flags.
-fn matches(pattern: &[u8], text: &[u8]) -> bool {
-    // Where the last `*` stands, and how far it reaches so far.
-    let mut star: Option<(usize, usize)> = None;
-    let (mut at, mut seen) = (0, 0);
-    while seen < text.len() {
-        let one = match pattern.get(at) {
-            Some(b'*') => {
-                star = Some((at, seen));
+impl Pattern {
+    fn new(pattern: &[u8]) -> Self {
+        let (mut tokens, mut at) = (Vec::new(), 0);
+        while at < pattern.len() {
+            let rest = &pattern[at..];
+            if rest[0] == b'*' {
+                tokens.push(Token::Any);
                 at += 1;
                 continue;
             }
-            Some(_) => one_of(&pattern[at..], text[seen]),
-            None => None,
-        };
-        match (one, star) {
-            (Some(length), _) => (at, seen) = (at + length, seen + 1),
-            (None, Some((from, reach))) => {
-                star = Some((from, reach + 1));
-                (at, seen) = (from + 1, reach + 1);
+            let mut bytes = Box::new([false; 256]);
+            for byte in 0..=u8::MAX {
+                bytes[usize::from(byte)] = is_one_of(rest, byte);
             }
-            (None, None) => return false,
+            tokens.push(Token::One(bytes));
+            at += match rest {
+                [b'\\', _, ..] => 2,
+                [b'[', inside @ ..] => set(inside, 0).map_or(1, |(_, length)| 1 + length),
+                _ => 1,
+            };
         }
+        Self(tokens)
     }
-    pattern[at..].iter().all(|byte| *byte == b'*')
+
+    /// Whether it matches any run of whole parts: all of them at once, in one pass over the path.
+    fn names(&self, path: &[u8]) -> bool {
+        let Self(tokens) = self;
+        // Whether some run up to here matches so many of the tokens.
+        let mut reached = vec![false; tokens.len() + 1];
+        for (at, &byte) in path.iter().enumerate() {
+            if byte == b'/' && reached[tokens.len()] {
+                return true;
+            }
+            if at == 0 || path[at - 1] == b'/' {
+                reached[0] = true;
+                pass_over(tokens, &mut reached);
+            }
+            for count in (0..=tokens.len()).rev() {
+                let stays = matches!(tokens.get(count), Some(Token::Any)) && reached[count];
+                let comes = match count.checked_sub(1) {
+                    Some(before) => {
+                        let is_it = matches!(&tokens[before], Token::One(bytes) if bytes[usize::from(byte)]);
+                        is_it && reached[before]
+                    }
+                    None => false,
+                };
+                reached[count] = stays || comes;
+            }
+            pass_over(tokens, &mut reached);
+        }
+        reached[tokens.len()]
+    }
 }
 
-/// How much of a pattern stands for this one byte, if its beginning does.
-fn one_of(pattern: &[u8], byte: u8) -> Option<usize> {
+/// Each `*` may stand for nothing.
+fn pass_over(tokens: &[Token], reached: &mut [bool]) {
+    for (count, token) in tokens.iter().enumerate() {
+        if matches!(token, Token::Any) && reached[count] {
+            reached[count + 1] = true;
+        }
+    }
+}
+
+/// Whether the beginning of a pattern, which is no `*`, stands for this byte.
+fn is_one_of(pattern: &[u8], byte: u8) -> bool {
     match pattern {
-        [b'?', ..] => Some(1),
-        [b'\\', escaped, ..] => (*escaped == byte).then_some(2),
-        [b'[', rest @ ..] => match set(rest, byte) {
-            Some((holds, length)) => holds.then_some(1 + length),
-            // Without an end it is itself.
-            None => (byte == b'[').then_some(1),
-        },
-        [plain, ..] => (*plain == byte).then_some(1),
-        [] => None,
+        [b'?', ..] => true,
+        [b'\\', escaped, ..] => *escaped == byte,
+        // Without an end it is itself.
+        [b'[', rest @ ..] => set(rest, byte).map_or(byte == b'[', |(holds, _)| holds),
+        [plain, ..] => *plain == byte,
+        [] => false,
     }
 }
 
@@ -111,6 +150,9 @@ mod tests {
             ("\\*", "x/*"),
             ("[", "["),
             ("*", "a"),
+            ("a*", "x/ab/c"),
+            ("a*b*", "x/a/c/b"),
+            ("**c", "x/abc/d"),
             // The folder itself is `.`, and all goes with it.
             ("[!a]", "a"),
         ] {
@@ -122,10 +164,23 @@ mod tests {
             ("./b", "a/b"),
             ("b/", "a/b"),
             ("\\*", "xy"),
+            ("a*b", "x/abc"),
+            ("", "a"),
             ("a", ""),
         ] {
             assert!(!leaves_out(pattern, path), "{pattern} {path}");
         }
         assert!(!Exclusions::new(&[]).leaves_out(b"a"));
+    }
+
+    #[test]
+    fn deep_paths_take_one_pass() {
+        let path = "a/".repeat(2000) + "b";
+        let started = std::time::Instant::now();
+        for pattern in ["*c", "a*c*d", "*a*a*c"] {
+            assert!(!Exclusions::new(&[pattern.to_owned()]).leaves_out(path.as_bytes()));
+        }
+        assert!(Exclusions::new(&["a/b".to_owned()]).leaves_out(path.as_bytes()));
+        assert!(started.elapsed().as_secs() < 2);
     }
 }

@@ -106,6 +106,13 @@ pub struct Artifact {
 
 impl Artifact {
     pub(crate) fn check(&self, problems: &mut Vec<String>) {
+        let is_whole = self.source.split('/').all(|part| matches!(part, "" | "."));
+        if is_whole || self.source.contains('\0') {
+            problems.push(format!(
+                "the artifact `{}` is no path below `/`",
+                crate::error::shortened(&self.source)
+            ));
+        }
         let parts = |path: &str| path.split('/').any(|part| part == "..");
         if parts(&self.source) || self.destination.as_deref().is_some_and(parts) {
             problems.push(format!(

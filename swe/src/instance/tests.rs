@@ -51,6 +51,11 @@ fn all_problems_are_told_at_once() {
     });
     bad.gold = Some(Gold::Files([("../y".to_owned(), None)].into()));
     bad.stages = vec![Stage::default()];
+    bad.artifacts = ["", "/./", "a\0b", "/a/../b"]
+        .map(|source| Artifact { source: source.to_owned(), ..Artifact::default() })
+        .into();
+    let workdir = Some("oracle".to_owned());
+    bad.verifier_sandbox = Some(VerifierSandbox { workdir, ..VerifierSandbox::default() });
     let problems = bad.problems();
     let all = problems.join("\n");
     for part in [
@@ -72,12 +77,17 @@ fn all_problems_are_told_at_once() {
         "script of the verification is empty",
         "any result would do",
         "solution: `../y`",
+        "the artifact `` is no path",
+        "the artifact `/./` is no path",
+        "b` is no path",
+        "the artifact `/a/../b` has `..`",
+        "verifier_sandbox: workdir: `oracle`",
         "stage ``: the id ``",
         "stage ``: its instruction is empty",
     ] {
         assert!(all.contains(part), "{part} in\n{all}");
     }
-    assert_eq!(problems.len(), 20, "{all}");
+    assert_eq!(problems.len(), 25, "{all}");
 }
 
 #[test]

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Limits, SandboxSource, check_env};
+use super::{Limits, SandboxSource, check_absolute, check_env};
 
 /// The sandbox of a verification that has one of its own.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -25,6 +25,9 @@ impl VerifierSandbox {
     pub(crate) fn check(&self, problems: &mut Vec<String>) {
         if let Some(source) = &self.source {
             source.check("verifier_sandbox", problems);
+        }
+        if let Some(workdir) = &self.workdir {
+            check_absolute("verifier_sandbox: workdir", workdir, problems);
         }
         self.limits.check(problems);
         check_env(&self.env, problems);
