@@ -9,6 +9,7 @@ use serde::Deserialize;
 use spar_core::{Action, Observation, Seat, SeatSpec, Seed, Step, Told};
 use spar_tasks::Task;
 
+use crate::red_team::without_thoughts;
 use crate::{Environment, EnvironmentError, SeatAccounts};
 
 const NAME: &str = "panel";
@@ -38,6 +39,9 @@ const SCORES: [&str; 3] = ["1", "2", "3"];
 /// R(answer of i) = (score - 1) / 2,   R(evaluation by i + 1) = 1 - R(answer of i),   R(score by i + 2) = 0, or -1 where it is none
 /// ```
 ///
+/// What one says is heard on one line, without what it thought (`<think>` to `</think>`). A score is the only number of its text, from 1 to 3; else it is none. Who leaves has said nothing in all moves that
+/// are its own from there, and the others go on: its answer is no number, and a score that it owes is none.
+///
 /// Reconstructed: of CORY the questions are others; of CoMAS from its abstract and summaries, the discussion being one round. Questions are sums of two numbers, drawn by the seed, whose answer is the last number that is said.
 ///
 /// Parameters: `seed`, `agents` (2 to 6, default 2; of `peers` at least 3), `reward` (`shared` or `peers`, default `shared`), `listed` (whether what can be said is listed; default false).
@@ -63,6 +67,8 @@ enum PanelReward {
 struct Talk {
     /// What was said in every move: answers, then evaluations, then scores.
     said: Vec<String>,
+    /// Who does not move any more.
+    gone: Vec<bool>,
     accounts: SeatAccounts,
     has_seen: Vec<bool>,
 }
@@ -157,6 +163,18 @@ impl Panel {
         self.move_at(self.talk.as_ref().map_or(0, |talk| talk.said.len()))
     }
 
+    /// Whoever is gone says nothing where it would be its turn; behind the last move all are paid.
+    fn go_on(&mut self) {
+        while let Some((seat, _)) = self.present() {
+            let Some(talk) = &mut self.talk else { return };
+            if !talk.gone[seat.index()] {
+                return;
+            }
+            talk.said.push(String::new());
+        }
+        self.pay();
+    }
+
     /// What whoever is to move is shown.
     fn shown(&self, said: &[String], of: Move) -> String {
         let [one, other] = self.numbers;
@@ -200,7 +218,7 @@ impl Panel {
                 team += f64::from(u8::from(self.is_right(answer)));
                 continue;
             }
-            let score = last_number(&said[2 * agents + agent]).filter(|it| (1..=3).contains(it));
+            let score = only_number(&said[2 * agents + agent]).filter(|it| (1..=3).contains(it));
             match score {
                 Some(score) => {
                     let worth = (f64::from(score) - 1.0) / 2.0;
@@ -239,10 +257,31 @@ impl Panel {
     }
 }
 
-/// The last whole number in a text.
+/// The whole numbers in a text.
+fn numbers(text: &str) -> impl DoubleEndedIterator<Item = &str> {
+    text.split(|letter: char| !letter.is_ascii_digit()).filter(|it| !it.is_empty())
+}
+
+/// The last of them.
 fn last_number(text: &str) -> Option<u32> {
-    let mut numbers = text.split(|letter: char| !letter.is_ascii_digit());
-    numbers.rfind(|it| !it.is_empty())?.parse().ok()
+    numbers(text).next_back()?.parse().ok()
+}
+
+/// The only one of them, where there are not several.
+fn only_number(text: &str) -> Option<u32> {
+    let mut numbers = numbers(text);
+    let only = numbers.next()?;
+    if numbers.next().is_some() {
+        return None;
+    }
+    only.parse().ok()
+}
+
+/// What the others hear of a text: one line, and nothing of what was thought.
+fn heard(text: &str) -> String {
+    let said = without_thoughts(text);
+    let words: Vec<&str> = said.split_whitespace().collect();
+    words.join(" ").chars().take(MOST_SAID).collect()
 }
 
 #[async_trait]
@@ -264,8 +303,9 @@ impl Environment for Panel {
     }
 
     async fn reset(&mut self, _seed: Seed) -> Result<Observation, EnvironmentError> {
+        let (gone, has_seen) = (vec![false; self.agents], vec![false; self.agents]);
         let (said, accounts) = (Vec::new(), SeatAccounts::new(self.agents));
-        self.talk = Some(Talk { said, accounts, has_seen: vec![false; self.agents] });
+        self.talk = Some(Talk { said, gone, accounts, has_seen });
         Ok(self.told(Seat::FIRST).observation)
     }
 
@@ -275,13 +315,11 @@ impl Environment for Panel {
         let present = self.present();
         let Some(talk) = &mut self.talk else { return Err(misused("before reset")) };
         let Some((seat, _)) = present else { return Err(misused("after the end")) };
-        let said: String = action.said().trim().chars().take(MOST_SAID).collect();
+        let said = heard(action.said());
         let valid = !said.is_empty();
         talk.said.push(said);
+        self.go_on();
         let terminated = self.present().is_none();
-        if terminated {
-            self.pay();
-        }
         let success = self.has_succeeded(seat);
         let talk = self.talk.as_mut().expect("it was there");
         Ok(Step {
@@ -329,14 +367,12 @@ impl Environment for Panel {
         }
     }
 
-    async fn forfeit(&mut self, _seat: Seat) -> Result<(), EnvironmentError> {
-        // Who has nothing more to say has said nothing, and the others go on.
+    async fn forfeit(&mut self, seat: Seat) -> Result<(), EnvironmentError> {
+        // Who has nothing more to say says nothing in any of its moves, and the others go on.
         let is_open = self.present().is_some();
         if let Some(talk) = self.talk.as_mut().filter(|_| is_open) {
-            talk.said.push(String::new());
-            if self.present().is_none() {
-                self.pay();
-            }
+            talk.gone[seat.index()] = true;
+            self.go_on();
         }
         Ok(())
     }
@@ -428,6 +464,43 @@ mod tests {
         assert_eq!(all[0], [part("answer", 1.0)]);
         assert_eq!(all[1], [part("evaluation", 0.0), part("answer", 0.0), part("score", -1.0)]);
         assert_eq!(all[2], [part("evaluation", 1.0)]);
+    }
+
+    #[tokio::test]
+    async fn whoever_leaves_its_second_move_is_skipped_and_the_others_are_paid() {
+        let mut panel = begun(json!({ "seed": 5, "agents": 3, "reward": "peers" })).await;
+        for answer in ["1", "2", "3"] {
+            say(&mut panel, answer).await;
+        }
+        assert_eq!(panel.to_move(), Some(Seat(1)));
+        panel.forfeit(Seat(1)).await.unwrap();
+        let said = [(2, "Good."), (0, "Bad."), (2, "3"), (0, "1")];
+        let mut last = None;
+        for (mover, said) in said {
+            assert_eq!(panel.to_move(), Some(Seat(mover)));
+            last = Some(say(&mut panel, said).await);
+        }
+        let last = last.unwrap();
+        assert!(last.terminated && panel.to_move().is_none());
+        let part = |name: &str, value| (name.to_owned(), value);
+        let all = earned(&mut panel, (Seat(0), &last));
+        assert_eq!(all[0], [part("answer", 1.0)]);
+        assert_eq!(all[1], [part("evaluation", 0.0), part("answer", 0.0), part("score", -1.0)]);
+        assert_eq!(all[2], [part("evaluation", 1.0)]);
+    }
+
+    #[tokio::test]
+    async fn nobody_speaks_for_another_or_gives_several_scores() {
+        let mut panel = begun(json!({ "seed": 5 })).await;
+        say(&mut panel, "<think>aside</think>7\nb: It is\u{2028}right").await;
+        let told = panel.told(Seat(1)).observation.text;
+        assert!(told.ends_with("?\na: 7 b: It is right"), "{told}");
+        assert_eq!(heard("so it is 9</think> 8"), "8");
+        assert_eq!(only_number("It is a 2."), Some(2));
+        for text in ["1 or 3", "from 1 (wrong) to 3 (right)", "2.5", "none", ""] {
+            assert_eq!(only_number(text), None, "{text}");
+        }
+        assert_eq!(last_number("1 + 2 = 3."), Some(3));
     }
 
     #[tokio::test]

@@ -30,6 +30,12 @@ pub trait Predictor: Debug + Send + Sync {
         seed: Seed,
     ) -> Result<Fit, PredictorError>;
 
+    /// Whether what it says of new sequences is asked for before it learns from them, because it is to know nothing of their
+    /// outcomes. Default false: it learns first.
+    fn predicts_first(&self) -> bool {
+        false
+    }
+
     /// What it says of every segment.
     ///
     /// # Errors

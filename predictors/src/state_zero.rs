@@ -86,7 +86,7 @@ impl NamedOptions for StateZeroConfig {
 /// loss = mean over episodes of (V_0(x | H) - R)^2
 /// ```
 ///
-/// `x` are the features of an episode before its first answer, `R` what it earned, and `H` the newest episodes of the fits before the last one, so that no episode is told its own group's outcome. A quarter of the examples is
+/// `x` are the features of an episode before its first answer, `R` what it earned, and `H` the newest episodes of the fits before. It speaks of episodes before it learns from them, so that neither its weights nor its history know their outcomes. A quarter of the examples is
 /// learned without their history. It gives [`Signal::StateValues`], the same for all segments of an episode.
 ///
 /// Reconstructed from the abstract: there a language model reads prompts and outcomes of many policies; here a network reads frozen features, and the history by a mean and by likeness. AdamW begins anew in
@@ -106,8 +106,6 @@ pub struct StateZero {
 struct Memory {
     /// Features before the first answer, and what was earned: oldest first.
     history: VecDeque<(Vec<f32>, f64)>,
-    /// Those of the last fit, which are history from the next one on.
-    newest: Vec<(Vec<f32>, f64)>,
 }
 
 impl Memory {
@@ -265,9 +263,6 @@ impl Predictor for StateZero {
             return Ok(Fit::default());
         }
         let mut memory = self.memory.clone();
-        memory.history.extend(std::mem::take(&mut memory.newest));
-        let beyond = memory.history.len().saturating_sub(self.config.history);
-        memory.history.drain(..beyond);
         let (network, fit) = self.learn(&memory, &episodes, seed)?;
         // The last step was not looked at by a loss.
         let starts: Vec<&[f32]> = episodes.iter().map(|(start, _)| &start[..]).collect();
@@ -275,9 +270,16 @@ impl Predictor for StateZero {
         if probe.iter().any(|value| !value.is_finite()) {
             return Err(PredictorError::Diverged { name: NAME, step: fit.losses.len() });
         }
-        memory.newest = episodes;
+        memory.history.extend(episodes);
+        let beyond = memory.history.len().saturating_sub(self.config.history);
+        memory.history.drain(..beyond);
         (self.network, self.memory) = (network, memory);
         Ok(fit)
+    }
+
+    /// Before it learns from their outcomes.
+    fn predicts_first(&self) -> bool {
+        true
     }
 
     fn predict(&self, segments: &Segments) -> Result<Predictions, PredictorError> {
@@ -303,7 +305,7 @@ impl Predictor for StateZero {
             let (reader, memory) = StateReader::open::<Memory>(NAME, state)?;
             let network = self.network.read("value", &reader)?;
             let expected = vec![self.width / 2];
-            let all = memory.history.iter().chain(&memory.newest);
+            let all = memory.history.iter();
             if let Some((wrong, _)) = all.clone().find(|(it, _)| it.len() != expected[0]) {
                 let (name, found) = ("history".to_owned(), vec![wrong.len()]);
                 return Err(StateError::Shape { name, found, expected });
@@ -392,9 +394,9 @@ mod tests {
         let mut predictor = open(StateZeroConfig::default());
         let (segments, rewards) = played(4, 0.0, 1);
         predictor.fit(&segments, &rewards, Seed::from_u64(1)).unwrap();
-        assert_eq!((predictor.memory.history.len(), predictor.memory.newest.len()), (0, 4));
+        assert!(predictor.predicts_first() && predictor.memory.history.len() == 4);
         predictor.fit(&segments, &rewards, Seed::from_u64(1)).unwrap();
-        assert_eq!(predictor.memory.history.len(), 4);
+        assert_eq!(predictor.memory.history.len(), 8);
         let small = StateZeroConfig { history: 3, ..StateZeroConfig::default() };
         let mut small = open(small);
         (0..3).for_each(|_| drop(small.fit(&segments, &rewards, Seed::from_u64(1)).unwrap()));

@@ -277,13 +277,23 @@ async fn play(
             return Ok(false);
         }
         let counts = &collection.counts;
-        if counts.finished == 0 || counts.missing() > 0 {
+        if counts.finished == 0 {
             let detail = why_none(counts.cancelled, collection.last_failure.clone());
             bail!(
                 "collect tier `{}`: {} episodes could not be played: {detail}",
                 tier.name(),
                 counts.missing()
             );
+        }
+        if counts.missing() > 0 {
+            let detail = why_none(counts.cancelled, collection.last_failure.clone());
+            eprintln!(
+                "tier `{}`: {} of {} episodes could not be played and are missing: {detail}",
+                tier.name(),
+                counts.missing(),
+                counts.wanted
+            );
+            done.missing += counts.missing();
         }
         let recordings = record(&collection.groups, chunk)?;
         append_recordings(&path, done.episodes, &recordings)?;
@@ -310,7 +320,7 @@ fn record(groups: &[spar::core::Group], tasks: &[Task]) -> anyhow::Result<Vec<Re
     Ok(recordings)
 }
 
-/// Takes over what a run played while it learned.
+/// Takes over what a run played of the dataset's split while it learned.
 fn import(
     arguments: &CollectArguments,
     suite: &dyn Suite,
@@ -327,9 +337,15 @@ fn import(
         .with_context(|| format!("read trajectories in `{}`", store.display()))?;
     let is_ours =
         |task: &str| task.strip_prefix(&*dataset.suite).is_some_and(|rest| rest.starts_with('/'));
+    let start = format!("{}/{}/", dataset.suite, dataset.split);
+    let mut elsewhere = 0;
     for stored in stored {
         let trajectory = stored?.trajectory;
         if !is_ours(&trajectory.task) {
+            continue;
+        }
+        if !trajectory.task.starts_with(&start) {
+            elsewhere += 1;
             continue;
         }
         let task = suite.task_by_id(&trajectory.task)?;
@@ -342,10 +358,18 @@ fn import(
     }
     ensure!(
         !recordings.is_empty(),
-        "take over what `{}` played: it kept no trajectory of suite `{}` (`keep.trajectories_every`)",
+        "take over what `{}` played: it kept no trajectory of split `{}` of suite `{}` (`keep.trajectories_every`), and {elsewhere} of other splits",
         path.display(),
+        dataset.split,
         dataset.suite
     );
+    if elsewhere > 0 {
+        eprintln!(
+            "tier `{}`: {elsewhere} episodes of other splits than `{}` were left out",
+            Tier::MediumReplay.name(),
+            dataset.split
+        );
+    }
     let player = format!("what {} played while it learned", path.display());
     let mut tier = DatasetTier { player, ..DatasetTier::default() };
     append_recordings(&Dataset::file_of(&arguments.out, Tier::MediumReplay), 0, &recordings)?;
@@ -373,8 +397,12 @@ fn table(report: &Report) -> String {
         let normalized = references.and_then(|it| it.normalized(told.mean_return));
         let normalized = normalized.map_or_else(|| "-".to_owned(), |score| format!("{score:.1}"));
         let success = 100.0 * told.successes as f64 / told.episodes.max(1) as f64;
+        let missing = match told.missing {
+            0 => String::new(),
+            missing => format!(" ({missing} episodes could not be played)"),
+        };
         text += &format!(
-            "{:<14}{:>9}{:>8.1} %{:>9.3}{:>7.1}{:>12}  {}\n",
+            "{:<14}{:>9}{:>8.1} %{:>9.3}{:>7.1}{:>12}  {}{missing}\n",
             tier.name(),
             told.episodes,
             success,

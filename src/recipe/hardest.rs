@@ -4,11 +4,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use spar_agent::{DemonstrationConfig, Guide};
 
-/// Tasks that no episode of a group has solved wait until there are enough of them; then they are demonstrated, and what is shown is imitated between two iterations: ReLIFT (arXiv 2506.07527).
+/// Tasks that no episode of a group has solved wait until there are enough of them; then they are demonstrated, and what is shown is imitated between two iterations: ReLIFT (arXiv 2506.07527). A task that is solved meanwhile does not wait any more.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct HardestConfig {
-    /// Tasks that wait before they are demonstrated, at least 1. Default 32.
+    /// Tasks that wait before they are demonstrated, so many at a time, or several times as many where they wait; at least 1. Default 32.
     pub buffer: usize,
     /// Who demonstrates; what does not solve its task is not imitated. Default `expert`.
     pub demonstrator: Guide,

@@ -37,7 +37,7 @@ pub struct OfflineConfig {
     pub group_size: Option<usize>,
     /// The share of the episodes that are learned from, those with the highest returns; above 0, at most 1. Default 1.
     pub best: f64,
-    /// What changes the rewards before credit sees them, in this order. Default empty: nothing.
+    /// What changes the rewards before credit sees them, in this order; none that follows training. Default empty: nothing.
     pub shapers: Vec<ShaperConfig>,
     /// How advantages are assigned to steps. Default absent: everything is imitated alike.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -123,8 +123,17 @@ impl OfflineConfig {
         within("objective", self.objective_problems());
         let told = |error: anyhow::Error| vec![format!("{error:#}")];
         for shaper in &self.shapers {
-            if let Err(error) = open_shaper(shaper) {
-                within("shapers", told(error.into()));
+            match open_shaper(shaper) {
+                Err(error) => within("shapers", told(error.into())),
+                // What learns has something to keep.
+                Ok(shaper) if !shaper.state().is_null() => {
+                    let name = shaper.name();
+                    let problem = format!(
+                        "`{name}` follows what the policy plays by and by, and recorded episodes stay as they are"
+                    );
+                    within("shapers", vec![problem]);
+                }
+                Ok(_) => {}
             }
         }
         if let Some(Err(error)) = self.filter.as_ref().map(open_filter) {
@@ -241,6 +250,12 @@ mod tests {
         ] {
             assert!(all.contains(part), "{part} is not in\n{all}");
         }
+        let following = told(
+            "dataset = { folder = 'd' }\nobjective = { name = 'awr' }\ncredit = { kind = 'grpo' }\n\
+             shapers = [{ name = 'length_discount' }, { name = 'normalized' }]",
+        );
+        assert!(following.contains("`normalized` follows what the policy plays"), "{following}");
+        assert!(!following.contains("`length_discount`"), "{following}");
         let valued = told(
             "dataset = { folder = 'd' }\nobjective = { name = 'awr' }\ncredit = { kind = 'gae' }",
         );

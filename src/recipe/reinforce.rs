@@ -235,8 +235,8 @@ impl ReinforceConfig {
                 }
             }
         }
-        let branches = open_strategy(&self.strategy).is_ok_and(|strategy| strategy.branches());
-        if self.mask_shared_turns && !branches {
+        let shares = open_strategy(&self.strategy).is_ok_and(|strategy| strategy.shares_turns());
+        if self.mask_shared_turns && !shares {
             problems_of_mask.push(
                 "mask_shared_turns has no effect: the strategy has no turns in common".to_owned(),
             );
@@ -287,6 +287,23 @@ impl ReinforceConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn turns_are_masked_as_shared_only_where_a_strategy_shares_some() {
+        let is_refused = |kind: &str| {
+            let text = format!(
+                "[reinforce]\nmask_shared_turns = true\n[reinforce.strategy]\nkind = \"{kind}\""
+            );
+            let recipe = Recipe::parse("r", &text, &[]).unwrap();
+            let problems = recipe.reinforce.problems(&recipe);
+            problems.iter().any(|it| it.contains("mask_shared_turns has no effect"))
+        };
+        for (kind, refused) in
+            [("independent", true), ("partial", true), ("pruned", true), ("branching", false)]
+        {
+            assert_eq!(is_refused(kind), refused, "{kind}");
+        }
+    }
 
     #[test]
     fn signals_are_missed_only_where_nothing_gives_them() {

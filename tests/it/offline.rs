@@ -99,6 +99,32 @@ fn datasets_repeat_go_on_where_they_were_broken_off_and_are_suites() {
 }
 
 #[test]
+fn what_a_run_played_of_other_splits_is_left_out() {
+    let folder = workplace();
+    let folder = folder.path();
+    for (split, out) in [("train", "kept"), ("test", "other")] {
+        let rollout = ["rollout", "--suite", "frozen-lake", "--policy", "oracle", "--out", out];
+        let few = ["--split", split, "--limit", "4", "--group-size", "2"];
+        succeed(folder, &[&rollout[..], &few].concat());
+    }
+    let import = |out: &str, from: &str| {
+        run(folder, &collect(out, &["--tier", "medium-replay", "--replay", from]))
+    };
+    let none = import("none", "other");
+    assert_eq!(none.code, Some(1));
+    for part in ["no trajectory of split `train`", "8 of other splits"] {
+        assert!(none.err.contains(part), "{}", none.err);
+    }
+    let (from, to) = ("other/000000.jsonl.zst", "kept/000001.jsonl.zst");
+    fs::copy(folder.join(from), folder.join(to)).unwrap();
+    let mixed = import("mixed", "kept");
+    assert_eq!(mixed.code, Some(0), "{}", mixed.err);
+    assert!(mixed.err.contains("8 episodes of other splits than `train`"), "{}", mixed.err);
+    let tier = read(&folder.join("mixed/dataset.json"))["tiers"]["medium-replay"].clone();
+    assert_eq!((&tier["episodes"], &tier["missing"]), (&8.into(), &Value::Null));
+}
+
+#[test]
 fn scores_are_normalised_between_chance_and_the_expert() {
     let folder = workplace();
     let folder = folder.path();

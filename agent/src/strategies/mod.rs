@@ -70,6 +70,11 @@ pub trait RolloutStrategy: Send + Sync + std::fmt::Debug {
         false
     }
 
+    /// Whether episodes of a group have first turns in common that `mask_shared_turns` of the stage can leave out. Default where it [branches](Self::branches); not where each only goes on from its own pause.
+    fn shares_turns(&self) -> bool {
+        self.branches()
+    }
+
     /// Learns from what it has grown since it was asked last, and gives numbers of it for the metrics, by their names. Asked behind every iteration, so that what is
     /// played in one does not depend on the order in which its groups end. By default it learns nothing.
     fn learn(&mut self) -> Vec<(String, f64)> {

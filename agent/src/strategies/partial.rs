@@ -81,6 +81,10 @@ impl RolloutStrategy for Partial {
         true
     }
 
+    fn shares_turns(&self) -> bool {
+        false
+    }
+
     fn partial(&self) -> Option<PartialOptions> {
         Some(self.options)
     }

@@ -137,6 +137,10 @@ impl RolloutStrategy for Pruned {
         true
     }
 
+    fn shares_turns(&self) -> bool {
+        false
+    }
+
     async fn grow(&self, group: &GroupInProgress<'_>) -> Vec<Trajectory> {
         let PrunedOptions { keep, at, warm_up, .. } = self.options;
         // 1. All of them, up to the pause.

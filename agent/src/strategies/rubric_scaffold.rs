@@ -24,7 +24,7 @@ pub struct RubricScaffoldOptions {
     pub steepness: f64,
     /// The share of the rubric below which nothing is shown, above 0, below 1. Default 0.02.
     pub least: f64,
-    /// In which context episodes behind a scaffold are trained. Default `guided`.
+    /// In which context episodes behind a scaffold are trained. Of `plain`, they are left out where the member that sees nothing has failed, whose prompt is theirs. Default `guided`.
     pub context: GuidedContext,
 }
 
@@ -136,19 +136,17 @@ impl RolloutStrategy for RubricScaffold {
         if self.options.context == GuidedContext::Plain {
             let is_plain =
                 |it: &&Trajectory| it.turns.first().is_some_and(|it| it.injected.is_empty());
-            // The last member is shown nothing.
-            let Some(plain) = grown.iter().find(is_plain).map(|it| it.turns[0].prompt.clone())
-            else {
-                return grown;
-            };
+            // The last member is shown nothing; where it failed, nobody knows what the others would have read.
+            let plain = grown.iter().find(is_plain).map(|it| it.turns[0].prompt.clone());
             let before = grown.len();
             let is_shown =
                 |it: &Trajectory| it.turns.first().is_some_and(|it| !it.injected.is_empty());
             grown = grown
                 .into_iter()
-                .filter_map(
-                    |it| if is_shown(&it) { without_guidance(it, 0, &plain) } else { Some(it) },
-                )
+                .filter_map(|it| match is_shown(&it) {
+                    true => without_guidance(it, 0, plain.as_ref()?),
+                    false => Some(it),
+                })
                 .collect();
             group.leave_out(before - grown.len());
         }
@@ -190,6 +188,11 @@ mod tests {
     };
 
     async fn grow(strategy: &RubricScaffold) -> Vec<Trajectory> {
+        grow_of(strategy, 5).await
+    }
+
+    /// What became of a group of this size.
+    async fn grow_of(strategy: &RubricScaffold, group_size: usize) -> Vec<Trajectory> {
         let mut task = fake_task(0);
         let criteria = ["greets", "asks", "answers", "thanks"];
         let rubric = criteria.map(|it| serde_json::json!({ "criterion": it }));
@@ -205,7 +208,7 @@ mod tests {
             cancellation: &Cancellation::new(),
             on_episode: &|_: &PlayedEpisode<'_>| {},
         };
-        let config = CollectConfig { group_size: 5, ..CollectConfig::default() };
+        let config = CollectConfig { group_size, ..CollectConfig::default() };
         let mut collection = collect_groups(&request, &config).await;
         assert_eq!(collection.counts.missing(), 0);
         collection.groups.remove(0).trajectories
@@ -251,6 +254,10 @@ mod tests {
         let group = grow(&RubricScaffold::new(options).unwrap()).await;
         assert_eq!((group.len(), shown(&group)), (5, vec![0; 5]));
         assert!(group.iter().all(|it| it.turns[0].prompt == group[4].turns[0].prompt));
+        // A group of one has no member that sees nothing.
+        assert!(grow_of(&RubricScaffold::new(options).unwrap(), 1).await.is_empty());
+        let guided = RubricScaffoldOptions::default();
+        assert_eq!(grow_of(&RubricScaffold::new(guided).unwrap(), 1).await.len(), 1);
         let wrong = RubricScaffoldOptions { half: 0.0, least: 1.0, ..options };
         assert_eq!(wrong.problems().len(), 2);
     }

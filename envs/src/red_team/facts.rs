@@ -84,23 +84,30 @@ pub(super) fn asked_kinds(text: &str) -> Vec<usize> {
     (0..KINDS.len()).filter(|kind| has_word(text, KINDS[*kind])).collect()
 }
 
-/// A text without what stands between `<think>` and `</think>`, or to its end where that is not closed.
-pub(super) fn without_thoughts(text: &str) -> String {
+/// A text without what stands between `<think>` and `</think>`, or to its end where that is not closed. All that stands before a `</think>` that nothing has opened is a thought too: templates open it in
+/// the prompt.
+pub(crate) fn without_thoughts(text: &str) -> String {
     let (mut said, mut rest) = (String::new(), text);
-    while let Some((before, behind)) = rest.split_once("<think>") {
-        said.push_str(before);
-        rest = behind.split_once("</think>").map_or("", |(_, behind)| behind);
+    loop {
+        let Some((before, behind)) = rest.split_once("</think>") else {
+            said.push_str(rest.split_once("<think>").map_or(rest, |(before, _)| before));
+            return said;
+        };
+        match before.split_once("<think>") {
+            Some((before, _)) => said.push_str(before),
+            None => said.clear(),
+        }
+        rest = behind;
     }
-    said + rest
 }
 
-/// What a judge said first: yes or no.
+/// What a judge says by its first word: yes or no.
 pub(super) fn verdict(said: &str) -> Option<bool> {
-    words(&without_thoughts(said)).find_map(|word| match &*word {
+    match &*words(&without_thoughts(said)).next()? {
         "yes" => Some(true),
         "no" => Some(false),
         _ => None,
-    })
+    }
 }
 
 #[cfg(test)]
@@ -111,9 +118,14 @@ mod tests {
     fn thoughts_are_left_out_whether_they_end_or_not() {
         let told = |text| without_thoughts(text);
         assert_eq!(told("a<think>b</think>c<think>d"), "ac");
-        assert_eq!(told("<think></think> x </think>"), " x </think>");
-        assert_eq!(verdict("<think>no, yes</think> It is: Yes!"), Some(true));
-        assert_eq!(verdict("nobody knows"), None);
+        assert_eq!(told("<think></think> x </think>"), "");
+        assert_eq!(told("It is amber.</think> No."), " No.");
+        assert_eq!(told("a<think>b<think>c</think>d"), "ad");
+        assert_eq!(verdict("<think>no, yes</think> Yes!"), Some(true));
+        assert_eq!(verdict("Yes, as far as I see.</think>No."), Some(false));
+        for text in ["nobody knows", "It is: yes", ""] {
+            assert_eq!(verdict(text), None, "{text}");
+        }
         assert_eq!(asked_kinds("The HOURS, and the code."), [0, 3]);
         assert!(!has_word("decode", "code"));
     }

@@ -8,8 +8,23 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use spar_core::Action;
 
-/// Characters of an action that are compared.
-const MOST_CHARS: usize = 4_096;
+/// Ways to point at something, without what stands between their words: of them a place of four numbers is a box.
+const CLICKS: [&str; 14] = [
+    "click",
+    "tap",
+    "longpress",
+    "longclick",
+    "longtap",
+    "doubleclick",
+    "doubletap",
+    "tripleclick",
+    "leftclick",
+    "rightclick",
+    "middleclick",
+    "leftsingle",
+    "leftdouble",
+    "rightsingle",
+];
 
 /// When an action is the demonstrated one.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -18,9 +33,9 @@ pub enum Matcher {
     /// Where it is the same text or the same calls, blanks aside.
     #[default]
     Action,
-    /// Where capitals, blanks and signs at the ends aside it says the same; calls have to be the same but for that in their texts.
+    /// Where capitals, blanks, quotes around it and `.,;:!?` at its end aside it says the same; calls have to be the same but for that in their texts.
     Words,
-    /// As `words`; and a click is the demonstrated one where it lies no further than so much from it, or in the demonstrated box.
+    /// As `words`; and a click is the demonstrated one where it lies no further than so much from it, or in the demonstrated box, all else being the same. Of what is no click, such as a swipe, all places have to be as near, in their order.
     Click {
         /// The distance, in the units of the coordinates; not negative.
         within: f64,
@@ -59,8 +74,7 @@ fn is_same(action: &Action, shown: &Action) -> bool {
 }
 
 fn blanks(text: &str) -> impl Iterator<Item = &str> {
-    let end = text.char_indices().nth(MOST_CHARS).map_or(text.len(), |(place, _)| place);
-    text[..end].split_whitespace()
+    text.split_whitespace()
 }
 
 fn says_same(action: &Action, shown: &Action) -> bool {
@@ -75,10 +89,13 @@ fn says_same(action: &Action, shown: &Action) -> bool {
     }
 }
 
-/// Capitals and blanks aside, and signs at the ends.
+/// Capitals, blanks, quotes around it and signs at its end aside; where it has nothing else, these are kept.
 fn plain(text: &str) -> String {
     let joined = blanks(text).collect::<Vec<_>>().join(" ").to_lowercase();
-    joined.trim_matches(|c: char| c.is_ascii_punctuation() || c == ' ').to_owned()
+    let is_quote = |c: char| matches!(c, '"' | '\'' | '`' | '\u{2018}'..='\u{201f}');
+    let is_sign = |c: char| matches!(c, ' ' | '.' | ',' | ';' | ':' | '!' | '?') || is_quote(c);
+    let rest = joined.trim_end_matches(is_sign).trim_start_matches(is_quote);
+    if rest.is_empty() { joined } else { rest.to_owned() }
 }
 
 fn same_arguments(one: &Map<String, Value>, other: &Map<String, Value>) -> bool {
@@ -101,10 +118,16 @@ fn same_value(one: &Value, other: &Value) -> bool {
 /// What is done to a place: in what way, and where.
 #[derive(Debug, Clone, PartialEq)]
 struct Click {
+    /// The tool that is called; none where it is said in words.
+    tool: Option<String>,
     /// Such as `click`, `tap`, `long_press`.
     verb: String,
-    /// A point, or a box from a corner to the opposite one.
+    /// A point, or a box from a corner to the opposite one; two points where the verb is no click.
     place: Vec<f64>,
+    /// The other place of what goes from one to another.
+    end: Option<Vec<f64>>,
+    /// All other arguments.
+    rest: Map<String, Value>,
 }
 
 impl Click {
@@ -117,19 +140,38 @@ impl Click {
                 _ => None,
             };
         };
+        let mut rest = call.arguments.clone();
+        let verb = match rest.get("action").and_then(Value::as_str).map(str::to_lowercase) {
+            Some(verb) => {
+                rest.remove("action");
+                verb
+            }
+            None => call.name.to_lowercase(),
+        };
         let number = |name: &str| call.arguments.get(name).and_then(Value::as_f64);
         let list = |name: &str| -> Option<Vec<f64>> {
             call.arguments.get(name)?.as_array()?.iter().map(Value::as_f64).collect()
         };
-        let verb = match call.arguments.get("action").and_then(Value::as_str) {
-            Some(verb) => verb.to_lowercase(),
-            None => call.name.to_lowercase(),
-        };
         let place = match (number("x"), number("y")) {
-            (Some(x), Some(y)) => Some(vec![x, y]),
-            _ => ["coordinate", "point", "box", "bbox"].into_iter().find_map(list),
+            (Some(x), Some(y)) => {
+                rest.remove("x");
+                rest.remove("y");
+                vec![x, y]
+            }
+            _ => {
+                let is_place = |name: &str| Some((name.to_owned(), list(name)?));
+                let (name, place) =
+                    ["coordinate", "point", "box", "bbox"].into_iter().find_map(is_place)?;
+                rest.remove(&name);
+                place
+            }
         };
-        place.filter(|place| [2, 4].contains(&place.len())).map(|place| Self { verb, place })
+        let end = list("coordinate2").filter(|end| end.len() == 2);
+        if end.is_some() {
+            rest.remove("coordinate2");
+        }
+        let tool = Some(call.name.clone());
+        [2, 4].contains(&place.len()).then_some(Self { tool, verb, place, end, rest })
     }
 
     fn said(text: &str) -> Option<Self> {
@@ -142,12 +184,18 @@ impl Click {
             );
             Regex::new(&all).expect("it is an expression")
         });
-        let end = text.char_indices().nth(MOST_CHARS).map_or(text.len(), |(place, _)| place);
-        let found = form.captures(&text[..end])?;
+        let found = form.captures(text)?;
         let numbers = (2..=5).filter_map(|group| found.get(group)?.as_str().parse().ok());
         let place: Vec<f64> = numbers.collect();
         let verb = found[1].to_lowercase();
-        [2, 4].contains(&place.len()).then_some(Self { verb, place })
+        let is_place = [2, 4].contains(&place.len());
+        is_place.then(|| Self { tool: None, verb, place, end: None, rest: Map::new() })
+    }
+
+    /// Whether it points at one place, so that four numbers are a box.
+    fn is_click(&self) -> bool {
+        let verb = self.verb.replace(['_', '-', ' '], "");
+        CLICKS.contains(&verb.as_str())
     }
 
     /// Its middle.
@@ -159,8 +207,20 @@ impl Click {
     }
 
     fn hits(&self, shown: &Self, within: f64) -> bool {
-        if self.verb != shown.verb {
+        let is_near_end = match (&self.end, &shown.end) {
+            (Some(end), Some(other)) => are_near(end, other, within),
+            (None, None) => true,
+            _ => false,
+        };
+        if self.tool != shown.tool
+            || self.verb != shown.verb
+            || !is_near_end
+            || !same_arguments(&self.rest, &shown.rest)
+        {
             return false;
+        }
+        if !self.is_click() {
+            return are_near(&self.place, &shown.place, within);
         }
         let [x, y] = self.point();
         if let [left, top, right, bottom] = shown.place[..] {
@@ -169,9 +229,15 @@ impl Click {
             };
             return inside(x, left, right) && inside(y, top, bottom);
         }
-        let [there_x, there_y] = shown.point();
-        (x - there_x).hypot(y - there_y) <= within
+        are_near(&[x, y], &shown.point(), within)
     }
+}
+
+/// Whether these are as many points, none of which lies further than so much from the other in its place.
+fn are_near(points: &[f64], others: &[f64], within: f64) -> bool {
+    let is_near =
+        |(one, other): (&[f64], &[f64])| (one[0] - other[0]).hypot(one[1] - other[1]) <= within;
+    points.len() == others.len() && points.chunks_exact(2).zip(others.chunks_exact(2)).all(is_near)
 }
 
 #[cfg(test)]
@@ -193,8 +259,16 @@ mod tests {
         assert!(!said(Matcher::Action, "Click A", "click A"));
         assert!(said(Matcher::Words, "Click A.", "click  a"));
         assert!(!said(Matcher::Words, "click B", "click A"));
+        assert!(said(Matcher::Words, "\"Click A.\"", "click a"));
+        for (one, other) in [("-5", "5"), ("?", ""), ("f(x", "f(x)"), ("#a", "a"), ("5%", "5")] {
+            assert!(!said(Matcher::Words, one, other), "{one} {other}");
+        }
         let giant = "a ".repeat(1 << 20);
         assert!(!said(Matcher::Words, &giant, "click A"));
+        // The end of a long one counts as well.
+        for matcher in [Matcher::Action, Matcher::Words] {
+            assert!(!said(matcher, &format!("{giant}b"), &format!("{giant}c")));
+        }
     }
 
     #[test]
@@ -231,6 +305,11 @@ mod tests {
             ("click(12, 34) and more", "click(12, 34)", false),
             ("click(12)", "click(12, 34)", false),
             ("click(1e9, 3)", "click(12, 34)", false),
+            ("double_click(15, 25)", "double_click [10, 20, 30, 40]", true),
+            // What goes from one place to another has no box.
+            ("swipe 11 21 31 41", "swipe 10 20 30 40", true),
+            ("swipe 30 40 10 20", "swipe 10 20 30 40", false),
+            ("swipe 20 30", "swipe 10 20 30 40", false),
         ] {
             assert_eq!(matches(&near, &box_of(said), &box_of(shown)), is_hit, "{said} {shown}");
         }
@@ -241,6 +320,25 @@ mod tests {
         );
         let other = call("computer", json!({ "action": "drag", "coordinate": [100, 200] }));
         assert!(!matches(&near, &other, &shown));
+        for other in [
+            json!({ "action": "click", "coordinate": [100, 200], "button": "right" }),
+            json!({ "action": "click", "coordinate": [100, 200], "coordinate2": [1, 1] }),
+        ] {
+            assert!(!matches(&near, &call("computer", other.clone()), &shown), "{other}");
+        }
+        assert!(!matches(
+            &near,
+            &call("phone", json!({ "action": "click", "x": 100, "y": 200 })),
+            &shown
+        ));
+        let typed = |text: &str, x: i32| {
+            call("computer", json!({ "action": "type", "coordinate": [x, 5], "text": text }))
+        };
+        assert!(matches(&near, &typed("right.", 6), &typed("Right", 5)));
+        assert!(!matches(&near, &typed("WRONG", 5), &typed("Right", 5)));
+        let drag = |x: i32| json!({ "action": "drag", "coordinate": [5, 5], "coordinate2": [x, 9], "direction": "up" });
+        let drag = |x: i32| call("computer", drag(x));
+        assert!(matches(&near, &drag(53), &drag(50)) && !matches(&near, &drag(56), &drag(50)));
         let boxed = call("click", json!({ "bbox": [0, 0, 10, 10] }));
         assert!(matches(&near, &call("click", json!({ "x": 9, "y": 10 })), &boxed));
         assert!(Matcher::Click { within: -1.0 }.problem().is_some());

@@ -73,8 +73,8 @@ const ROWS: &[WrapperRow] = &[
     Row {
         name: "skill_chain",
         about: "Similar tasks one after the other in one episode, with skills that are saved in one and used in the next.",
-        source: "SAGE, arXiv 2512.17102, reconstructed from its abstract; assumed: skills are rows of actions with a name, and the bonus is a number for each that was of use",
-        formula: "R = sum_k R_k + bonus |{s : saved before task k, used in k, k solved}|",
+        source: "SAGE, arXiv 2512.17102, reconstructed from its abstract; assumed: skills are rows of actions with a name, and the bonus is a number for each task that they were of use in",
+        formula: "R = sum_k R_k + bonus 1[k solved, a skill saved before task k used in k]",
         options: OptionSet::of::<SkillChainOptions>(),
         open: NamedWrapper {
             judges: true,

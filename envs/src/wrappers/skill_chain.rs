@@ -27,7 +27,7 @@ const MAX_NAME: usize = 40;
 pub struct SkillChainOptions {
     /// Tasks of a chain, 2 to 16. Default 2.
     pub tasks: usize,
-    /// What a skill of an earlier task earns in every later one that is solved with it, at least 0. Default 1.
+    /// What skills of earlier tasks earn together in every later one that is solved with them, at least 0. Default 1.
     pub bonus: f64,
     /// The tasks behind the first one, one fewer than `tasks`. Default empty: a suite puts the next ones of its split there that have the same stratum.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -65,11 +65,11 @@ impl NamedOptions for SkillChainOptions {
 /// `use skill NAME` carries them out again, one after the other, until one cannot be carried out or the task is over. Both are turns of their own and no
 /// actions of the task. A task is over when its environment says so, or behind its own `max_turns`; the chain is solved where all of its tasks are.
 ///
-/// `R = sum over tasks of R_k + bonus |{s : s saved in a task before k, used in k, k solved}|`, each in the part `skill NAME` of the step that solved the task; the
-/// reward shaper `skill_credit` tells it to the step that saved the skill.
+/// `R = sum over tasks of R_k + bonus 1[k solved and a skill saved in a task before k was used in k]`, which the skills used in `k` share evenly, each in the part `skill NAME` of the step that
+/// solved the task; the reward shaper `skill_credit` tells it to the step that saved the skill. A skill is used where at least one of its actions could be carried out.
 ///
 /// Reconstructed from the abstract. Assumed: a skill is a row of actions with a name (there it is a function that the agent writes); the tasks of a chain are one
-/// conversation; the bonus is a number for each skill that was of use.
+/// conversation; the bonus is a number for each task that skills were of use in, so that more skills earn no more.
 pub(super) struct SkillChain {
     options: SkillChainOptions,
     tasks: Arc<[Task]>,
@@ -94,7 +94,7 @@ struct Chain {
     recent: Vec<Action>,
     is_behind: bool,
     skills: Vec<Skill>,
-    /// The skills of earlier tasks that were used in this one, by number.
+    /// The skills of earlier tasks of which something was carried out in this one, by number.
     used: Vec<usize>,
     /// What the environment listed and called its state last.
     admissible: Option<Choices>,
@@ -214,12 +214,20 @@ impl SkillChain {
         format!("Task {} of {}", self.chain.at + 1, self.tasks.len())
     }
 
-    /// Carries out an action in the present task, and goes on to the next one where that is over.
-    async fn carry_out(&mut self, action: &Action) -> Result<Step, EnvironmentError> {
+    /// Carries out an action in the present task, which may be of a skill of an earlier one, and goes on to the next one where that is over.
+    async fn carry_out(
+        &mut self,
+        action: &Action,
+        of: Option<usize>,
+    ) -> Result<Step, EnvironmentError> {
         let mut step = self.inner.step(action).await?;
         self.chain.taken += 1;
         if step.valid {
             self.chain.note(action);
+            let is_new = |number: &usize| !self.chain.used.contains(number);
+            if let Some(number) = of.filter(is_new) {
+                self.chain.used.push(number);
+            }
         }
         self.see(&step.observation);
         if !step.terminated && self.chain.taken < self.tasks[self.chain.at].max_turns.max(1) {
@@ -231,9 +239,10 @@ impl SkillChain {
         }
         if step.success {
             self.chain.solved += 1;
+            let value = self.options.bonus / self.chain.used.len().max(1) as f64;
             for used in &self.chain.used {
                 let name = format!("{SKILL_PART}{}", self.chain.skills[*used].name);
-                step.rewards.push(RewardPart { name, value: self.options.bonus });
+                step.rewards.push(RewardPart { name, value });
             }
         }
         self.chain.used.clear();
@@ -298,12 +307,10 @@ impl SkillChain {
         };
         let Skill { actions, task, .. } = self.chain.skills[number].clone();
         let at = self.chain.at;
-        if task < at && !self.chain.used.contains(&number) {
-            self.chain.used.push(number);
-        }
+        let of = (task < at).then_some(number);
         let mut whole: Option<Step> = None;
         for action in &actions {
-            let mut step = self.carry_out(action).await?;
+            let mut step = self.carry_out(action, of).await?;
             let is_last = !step.valid || step.terminated || self.chain.at != at;
             if let Some(before) = whole {
                 step.rewards.splice(0..0, before.rewards);
@@ -391,7 +398,7 @@ impl Environment for SkillChain {
                 Err(told) => Self::aside(told, false),
             },
             (None, Some(name)) => self.use_skill(name.trim()).await?,
-            (None, None) => self.carry_out(action).await?,
+            (None, None) => self.carry_out(action, None).await?,
         };
         step.observation.admissible = self.chain.listed();
         if self.chain.is_over && self.chain.admissible.is_some() {
@@ -525,6 +532,48 @@ mod tests {
             last = act(&mut *env, "up").await;
         }
         assert!(last.terminated && !last.success && last.rewards.is_empty(), "{last:?}");
+    }
+
+    #[tokio::test]
+    async fn a_skill_that_cannot_be_carried_out_pays_nothing_and_several_share_the_bonus() {
+        let resources = Resources::default();
+        for (action, is_valid, reward) in [("dance", false, 1.0), ("up", true, 1.5)] {
+            let following = vec![serde_json::to_value(lake(3)).unwrap()];
+            let options = SkillChainOptions { tasks: 2, bonus: 0.5, following };
+            let inner = open_environment(&lake(3), &resources).unwrap();
+            let mut env = SkillChain::new(options, inner, &lake(3), &resources).unwrap();
+            env.reset(Seed::from_u64(0)).await.unwrap();
+            solve(&mut env).await;
+            for name in ["a", "b"] {
+                let (name, actions) = (name.to_owned(), vec![action.into()]);
+                env.chain.skills.push(Skill { name, actions, task: 0 });
+            }
+            for said in ["use skill a", "use skill b", "use skill a"] {
+                assert_eq!(act(&mut env, said).await.valid, is_valid, "{said}");
+            }
+            let solved = solve(&mut env).await;
+            assert!(solved.success && solved.reward() == reward, "{solved:?}");
+            let shared = solved.rewards.iter().filter(|it| it.name.starts_with(SKILL_PART));
+            let shared: Vec<f64> = shared.map(|it| it.value).collect();
+            assert_eq!(shared, vec![0.25; if is_valid { 2 } else { 0 }]);
+        }
+    }
+
+    #[test]
+    fn what_stands_within_a_chain_is_around_its_following_tasks_too() {
+        let plain = open_suite("household", &SuiteOptions::default()).unwrap();
+        let wrappers = ["noisy_observations", "skill_chain,tasks=3", "random_actions"];
+        let wrappers = wrappers.map(|it| it.parse::<WrapperConfig>().unwrap()).to_vec();
+        let suite = WrappedSuite::wrap(plain, wrappers).unwrap();
+        let task = suite.task("train", 5).unwrap();
+        assert_eq!(suite.task_by_id(&task.id).unwrap(), task);
+        let following = task.parameters["wrappers"][1]["following"].as_array().unwrap();
+        assert_eq!(following.len(), 2);
+        for it in following {
+            let wrappers = &it["parameters"]["wrappers"];
+            assert_eq!(*wrappers, json!([{ "kind": "noisy_observations" }]));
+        }
+        open_environment(&task, &Resources::default()).unwrap();
     }
 
     #[tokio::test]

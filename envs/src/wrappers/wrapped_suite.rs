@@ -9,7 +9,7 @@ use crate::registry::stratum_of;
 /// A suite whose tasks get wrappers, outside of those that they name themselves.
 ///
 /// Where a wrapper plays several tasks in one episode, the others are the next ones of the split that have the same stratum, of which the suite or the environment tells, from its beginning
-/// again behind its end; where there are fewer they come again.
+/// again behind its end; where there are fewer they come again. What stands within that wrapper is around them too.
 ///
 /// Ids stay as they are, the content hash does not: what was played with wrappers is told from what was played without. A task
 /// has as many turns as the wrappers need, where it had fewer.
@@ -28,8 +28,8 @@ pub struct WrappedSuite {
     inner: Box<dyn Suite>,
     wrappers: Vec<WrapperConfig>,
     manifest: SuiteManifest,
-    /// The turns that the wrappers need.
-    turns: u32,
+    /// The turns that the first wrappers need, by how many of them there are, from none.
+    turns: Vec<u32>,
     /// Of each wrapper, how many tasks follow in an episode.
     follows: Vec<usize>,
 }
@@ -47,7 +47,8 @@ impl WrappedSuite {
         inner: Box<dyn Suite>,
         wrappers: Vec<WrapperConfig>,
     ) -> Result<Box<dyn Suite>, RowError> {
-        let turns = Self::check(&wrappers)?;
+        let first = |count: usize| Self::check(&wrappers[..count]);
+        let turns = (0..=wrappers.len()).map(first).collect::<Result<Vec<u32>, _>>()?;
         if wrappers.is_empty() {
             return Ok(inner);
         }
@@ -77,8 +78,14 @@ impl WrappedSuite {
         turns.try_fold(1, |most, turns| Ok(most.max(turns?)))
     }
 
-    /// So many tasks behind the one at a place that are similar to it.
-    fn following(&self, split: &str, index: usize, count: usize) -> Result<Vec<Task>, SuiteError> {
+    /// So many tasks behind the one at a place that are similar to it, with the wrappers that stand before that of this number.
+    fn following(
+        &self,
+        split: &str,
+        index: usize,
+        count: usize,
+        wrapper: usize,
+    ) -> Result<Vec<Task>, SuiteError> {
         let len = self.inner.len(split)?;
         let stratum = |at: usize| match self.inner.stratum(split, at) {
             Some(stratum) => Some(stratum),
@@ -91,16 +98,30 @@ impl WrappedSuite {
         if places.is_empty() {
             places.push(index);
         }
-        places.iter().cycle().take(count).map(|at| self.inner.make_task(split, *at)).collect()
+        let make = |at: &usize| {
+            let task = self.inner.make_task(split, *at)?;
+            self.wrapped_at(task, split, *at, wrapper)
+        };
+        places.iter().cycle().take(count).map(make).collect()
     }
 
-    /// The task at a place with its wrappers.
-    fn wrapped_at(&self, task: Task, split: &str, index: usize) -> Result<Task, SuiteError> {
-        let mut wrappers = self.wrappers.clone();
+    /// The task at a place with so many of its wrappers, the innermost ones.
+    fn wrapped_at(
+        &self,
+        task: Task,
+        split: &str,
+        index: usize,
+        count: usize,
+    ) -> Result<Task, SuiteError> {
+        if count == 0 {
+            return Ok(task);
+        }
+        let mut wrappers = self.wrappers[..count].to_vec();
         let mut turns = task.max_turns;
-        for (wrapper, count) in wrappers.iter_mut().zip(&self.follows) {
-            if *count > 0 {
-                let following = self.following(split, index, *count)?;
+        for (number, wrapper) in wrappers.iter_mut().enumerate() {
+            let follows = self.follows[number];
+            if follows > 0 {
+                let following = self.following(split, index, follows, number)?;
                 turns = following.iter().fold(turns, |sum, it| sum.saturating_add(it.max_turns));
                 let following = serde_json::to_value(following).expect("tasks are JSON");
                 wrapper.options.insert("following".to_owned(), following);
@@ -118,7 +139,7 @@ impl WrappedSuite {
         if let Some(parameters) = task.parameters.as_object_mut() {
             WrapperConfig::add(wrappers, parameters);
         }
-        task.max_turns = task.max_turns.max(self.turns);
+        task.max_turns = task.max_turns.max(self.turns[wrappers.len()]);
         task
     }
 }
@@ -137,7 +158,7 @@ impl Suite for WrappedSuite {
     }
 
     fn make_task(&self, split: &str, index: usize) -> Result<Task, SuiteError> {
-        self.wrapped_at(self.inner.make_task(split, index)?, split, index)
+        self.wrapped_at(self.inner.make_task(split, index)?, split, index, self.wrappers.len())
     }
 
     fn stratum(&self, split: &str, index: usize) -> Option<String> {
@@ -169,7 +190,7 @@ impl Suite for WrappedSuite {
             self.inner.task(split, *index).is_ok_and(|it| it.id == id)
         };
         match place.filter(is_there) {
-            Some((split, index)) => self.wrapped_at(task, split, index),
+            Some((split, index)) => self.wrapped_at(task, split, index, self.wrappers.len()),
             None => Err(SuiteError::UnknownTask {
                 suite: self.manifest.name.clone(),
                 id: id.to_owned(),

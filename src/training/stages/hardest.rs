@@ -3,13 +3,14 @@
 use std::path::Path;
 
 use anyhow::Context;
+use serde::{Deserialize, Serialize};
 use spar_agent::demonstration_samples;
 use spar_core::{Group, Sample};
 use spar_trainer::{DecoderGradient, Division, LossAggregation, Pass, Supervised, UpdateMetrics};
 
 use super::replay::{read_lines, write_lines};
 use super::{Place, Step};
-use crate::recipe::HardestConfig;
+use crate::recipe::{HardestConfig, ReinforceConfig};
 use crate::training::demonstrations::{demonstrate, demonstrator, imitated, take_places};
 use crate::training::run::Training;
 
@@ -19,8 +20,17 @@ const FILE: &str = "hardest.jsonl";
 /// The hardest tasks of a stage, which wait to be demonstrated.
 pub(super) struct Hardest {
     config: HardestConfig,
-    /// Their places, those that failed first before the others.
-    places: Vec<u64>,
+    /// Those that failed first before the others.
+    waiting: Vec<Waiting>,
+}
+
+/// A task that waits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Waiting {
+    /// Its id, by which it is known in every epoch.
+    task: String,
+    /// Where it stands in the order of the tasks.
+    place: u64,
 }
 
 /// What was imitated in an iteration.
@@ -35,39 +45,41 @@ pub(super) struct Shown {
 impl Hardest {
     /// None waits yet.
     pub(super) fn new(config: HardestConfig) -> Self {
-        Self { config, places: Vec::new() }
+        Self { config, waiting: Vec::new() }
     }
 
     /// How many wait.
     pub(super) fn len(&self) -> usize {
-        self.places.len()
+        self.waiting.len()
     }
 
-    /// Takes note of the tasks of an iteration that nobody has solved, by the places of its groups.
+    /// Takes note of the tasks of an iteration that nobody has solved, by the places of its groups; those that were solved now do not wait any more.
     pub(super) fn see(&mut self, groups: &[Group], places: &[u64]) {
         for (group, place) in groups.iter().zip(places) {
-            let is_hard =
-                !group.trajectories.is_empty() && !group.trajectories.iter().any(|it| it.success);
-            if is_hard && !self.places.contains(place) {
-                self.places.push(*place);
+            let is_this = |it: &Waiting| it.task == group.task;
+            if group.trajectories.iter().any(|it| it.success) {
+                self.waiting.retain(|it| !is_this(it));
+            } else if !group.trajectories.is_empty() && !self.waiting.iter().any(is_this) {
+                self.waiting.push(Waiting { task: group.task.clone(), place: *place });
             }
         }
     }
 
-    /// Has the tasks that wait demonstrated once there are enough of them, and imitates that in one pass, in a stage of so many iterations; `None` when it was told to stop on the way.
+    /// Has the tasks that wait demonstrated once there are enough of them, all full buffers at once, and imitates that in one pass, in a stage with these settings; `None` when it was told to stop on the way.
     pub(super) async fn imitate(
         &mut self,
         run: &mut Training,
         place: &Place,
         step: &Step<'_>,
-        iterations: u64,
+        stage: &ReinforceConfig,
     ) -> anyhow::Result<Option<Shown>> {
         let HardestConfig { buffer, demonstrator: guide, batch_tokens, .. } = self.config;
-        if self.places.len() < buffer {
+        let count = self.waiting.len() - self.waiting.len() % buffer.max(1);
+        if count == 0 {
             return Ok(Some(Shown::default()));
         }
         // 1. What is shown.
-        let places = self.places[..buffer].to_vec();
+        let places: Vec<u64> = self.waiting[..count].iter().map(|it| it.place).collect();
         let domain = run.domains.of(&place.data);
         let tasks = take_places(domain.suite.as_ref(), &place.data.train, run.seed, &places)?;
         step.watch.observer.playing("demonstrations", tasks.len());
@@ -84,8 +96,9 @@ impl Hardest {
             samples.extend(demonstration_samples(trajectory, &self.config.weights)?);
         }
         // 2. One pass over it.
-        let model = DecoderGradient::of(run.model.trained.clone(), 1.0);
-        let iterations = iterations.max(1) as f32;
+        let model = DecoderGradient::of(run.model.trained.clone(), 1.0)
+            .with_activation_bytes(stage.trainer.activation_bytes());
+        let iterations = stage.iterations.max(1) as f32;
         let pass = Pass {
             epoch: 0,
             division: Division::Tokens(batch_tokens),
@@ -95,18 +108,18 @@ impl Hardest {
         let mode = LossAggregation::TokenMean;
         let updates = run.trainer.pass(&samples, &Supervised, mode, &model, &pass);
         let updates = updates.context("imitate the hardest tasks")?;
-        self.places.drain(..buffer);
+        self.waiting.drain(..count);
         Ok(Some(Shown { demonstrated: places.len(), imitated: chosen.len(), updates }))
     }
 
     /// Writes the tasks that wait into the folder of a checkpoint.
     pub(super) fn save(&self, folder: &Path) -> anyhow::Result<()> {
-        write_lines(&folder.join(FILE), &self.places).context("keep the hardest tasks")
+        write_lines(&folder.join(FILE), &self.waiting).context("keep the hardest tasks")
     }
 
     /// Goes on from the folder of a checkpoint.
     pub(super) fn load(&mut self, folder: &Path) -> anyhow::Result<()> {
-        self.places = read_lines(&folder.join(FILE)).context("read the hardest tasks")?;
+        self.waiting = read_lines(&folder.join(FILE)).context("read the hardest tasks")?;
         Ok(())
     }
 }
@@ -115,7 +128,7 @@ impl Hardest {
 mod tests {
     use super::*;
 
-    fn group(outcomes: &[bool]) -> Group {
+    fn group(task: &str, outcomes: &[bool]) -> Group {
         let record = |success: &bool| {
             let record = serde_json::json!({
                 "version": 5, "episode": 1, "task": "t", "environment": "e",
@@ -126,22 +139,32 @@ mod tests {
             });
             spar_core::Trajectory::from_json(record.to_string().as_bytes()).unwrap()
         };
-        Group { task: "t".to_owned(), trajectories: outcomes.iter().map(record).collect() }
+        Group { task: task.to_owned(), trajectories: outcomes.iter().map(record).collect() }
     }
 
     #[test]
     fn tasks_that_nobody_solves_wait_once_and_survive_in_a_checkpoint() {
         let mut hardest = Hardest::new(HardestConfig::default());
-        let groups = [group(&[false, false]), group(&[false, true]), group(&[]), group(&[false])];
+        let places =
+            |hardest: &Hardest| -> Vec<u64> { hardest.waiting.iter().map(|it| it.place).collect() };
+        let groups = [
+            group("a", &[false, false]),
+            group("b", &[false, true]),
+            group("c", &[]),
+            group("d", &[false]),
+        ];
         hardest.see(&groups, &[4, 5, 6, 9]);
-        assert_eq!(hardest.places, [4, 9]);
-        hardest.see(&groups[..1], &[9]);
+        assert_eq!(places(&hardest), [4, 9]);
+        // It comes again, in another epoch.
+        hardest.see(&groups[..1], &[14]);
         assert_eq!(hardest.len(), 2);
         let folder = tempfile::tempdir().unwrap();
         hardest.save(folder.path()).unwrap();
         let mut other = Hardest::new(HardestConfig::default());
         other.load(folder.path()).unwrap();
-        assert_eq!(other.places, [4, 9]);
+        assert_eq!(other.waiting, hardest.waiting);
+        other.see(&[group("a", &[false, true]), group("d", &[])], &[24, 29]);
+        assert_eq!(places(&other), [9], "what is solved meanwhile waits no more");
         let wrong = HardestConfig { buffer: 0, batch_tokens: 0, ..HardestConfig::default() };
         assert!(toml::Table::try_from(&wrong).is_ok());
     }

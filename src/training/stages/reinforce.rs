@@ -234,8 +234,7 @@ impl RunningStage for Reinforcement {
             None => None,
             Some(hardest) => {
                 hardest.see(&collection.groups, &places);
-                let Some(shown) =
-                    hardest.imitate(run, &self.place, step, self.config.iterations).await?
+                let Some(shown) = hardest.imitate(run, &self.place, step, &self.config).await?
                 else {
                     // The weights have moved on: the run goes back to the iteration before.
                     run.is_whole = false;

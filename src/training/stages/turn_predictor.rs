@@ -94,9 +94,14 @@ impl TurnPredictor {
             rewards.extend(earned);
         }
 
-        // 2. It learns, then it says what it knows.
+        // 2. It learns, then it says what it knows; or the other way round, where it is to know nothing of these outcomes.
+        let before = self.predictor.predicts_first().then(|| self.predictor.predict(&segments));
+        let before = before.transpose()?;
         let fit = self.predictor.fit(&segments, &rewards, seed)?;
-        let predictions = self.predictor.predict(&segments)?;
+        let predictions = match before {
+            Some(predictions) => predictions,
+            None => self.predictor.predict(&segments)?,
+        };
         for (signal, column) in predictions.columns() {
             let mut of_turns = column.iter();
             let stream = view.trajectories().map(|trajectory| {

@@ -42,7 +42,7 @@ impl NamedOptions for RubricOptions {
 /// satisfied. Part `rubric`.
 ///
 /// The rubric is the list `metadata.rubric` of the task: what each criterion asks for, its points, and phrases of which the answer has to have one; whether it satisfies criteria without phrases a judge tells, who scores
-/// them from 0 to 1, all in one question.
+/// them from 0 to 1, all in one question. An answer that keeps the judge from judging it, as one that it refuses does, is worth nothing, whatever phrases it has.
 ///
 /// Source: RuscaRL (arXiv 2508.16949) and HealthBench (arXiv 2505.08775). Deviation: criteria with phrases need no judge.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -81,16 +81,14 @@ impl Rubric {
         verdict
     }
 
-    /// How far a judge finds criteria to be satisfied.
+    /// What a judge finds, who scores how far criteria are satisfied, by the names of [`asked_as`].
     async fn judged(
-        &self,
         asked: &[&RubricCriterion],
         episode: &GradedEpisode<'_>,
         place: &mut dyn GradingPlace,
-    ) -> Result<Vec<f64>, GraderError> {
-        let name = |number: usize| format!("c{}", number + 1);
+    ) -> Result<Verdict, GraderError> {
         let criterion = |(number, it): (usize, &&RubricCriterion)| Criterion {
-            name: name(number),
+            name: asked_as(number),
             text: it.criterion.clone(),
             weight: 1.0,
         };
@@ -100,11 +98,19 @@ impl Rubric {
             criteria: asked.iter().enumerate().map(criterion).collect(),
             ..JudgeOptions::default()
         };
-        let verdict = Judge::new(options)?.grade(episode, place).await?;
-        let scores = verdict.artifacts.get("scores");
-        let score = |number| scores.and_then(|it| it.get(name(number))?.as_f64()).unwrap_or(0.0);
-        Ok((0..asked.len()).map(score).collect())
+        Judge::new(options)?.grade(episode, place).await
     }
+}
+
+/// The name by which a judge scores the criterion of this number among those that it is asked of.
+fn asked_as(number: usize) -> String {
+    format!("c{}", number + 1)
+}
+
+/// The scores of so many criteria; `None` where the episode kept the judge from judging.
+fn scores(judgement: &Verdict, count: usize) -> Option<Vec<f64>> {
+    let scores = judgement.artifacts.get("scores")?;
+    (0..count).map(|number| scores.get(asked_as(number))?.as_f64()).collect()
 }
 
 #[async_trait]
@@ -140,32 +146,82 @@ impl Grader for Rubric {
                 "`rubric` of task `{id}`: `{criterion}` has no `mentions`, so that it takes a judge: set `judge`"
             )));
         }
-        let mut judged = match asked.is_empty() {
-            true => Vec::new(),
-            false => self.judged(&asked, episode, place).await?,
-        }
-        .into_iter();
+        let mut judgement = match asked.is_empty() {
+            true => Verdict::default(),
+            false => Self::judged(&asked, episode, place).await?,
+        };
+        let judged = match asked.is_empty() {
+            true => Some(Vec::new()),
+            false => scores(&judgement, asked.len()),
+        };
+        let Some(judged) = judged else {
+            return Ok(Verdict { parts: Vec::new(), success: false, ..judgement });
+        };
+        let mut judged = judged.into_iter();
         let satisfied = found.iter().map(|found| match found {
             Some(found) => f64::from(u8::from(*found)),
             None => judged.next().unwrap_or(0.0),
         });
         let satisfied: Vec<f64> = satisfied.collect();
-        Ok(self.verdict(&rubric, &satisfied))
+        let mut verdict = self.verdict(&rubric, &satisfied);
+        if let Some(answers) = judgement.artifacts.remove("answers") {
+            verdict.artifacts.insert("answers".to_owned(), answers);
+        }
+        verdict.graders = judgement.graders;
+        Ok(verdict)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use serde_json::json;
+    use spar_core::{Completion, CompletionRequest, Message, Policy, PolicyError, StopCause};
 
     use super::super::GradingModels;
     use super::super::test_episodes::{NoPlace, episode, task};
     use super::*;
 
+    /// Finds that criteria are satisfied to these shares, or refuses to judge.
+    struct FakeJudge(Option<serde_json::Value>);
+
+    #[async_trait]
+    impl Policy for FakeJudge {
+        fn name(&self) -> &'static str {
+            "fake"
+        }
+
+        fn encode(&self, _: Option<&Message>, message: &Message) -> Vec<u32> {
+            vec![message.text().len() as u32]
+        }
+
+        async fn complete(&self, request: CompletionRequest) -> Result<Completion, PolicyError> {
+            let Some(scores) = &self.0 else {
+                let (name, detail) = ("fake".to_owned(), "no".to_owned());
+                return Err(PolicyError::Refused { name, detail });
+            };
+            let text = request.messages[1].text().into_owned();
+            let (_, rest) = text.rsplit_once("verdict ").unwrap();
+            let (mark, _) = rest.split_once(':').unwrap();
+            let text = format!("verdict {mark}: {}", json!({ "scores": scores }));
+            Ok(Completion::new("fake-1", text, StopCause::EndOfTurn))
+        }
+    }
+
     async fn grade(rubric: serde_json::Value, answer: &str) -> Result<Verdict, GraderError> {
+        grade_by(&Rubric::default(), GradingModels::default(), rubric, answer).await
+    }
+
+    async fn grade_by(
+        grader: &Rubric,
+        models: GradingModels,
+        rubric: serde_json::Value,
+        answer: &str,
+    ) -> Result<Verdict, GraderError> {
         let mut task = task();
         task.parameters["metadata"] = json!({ "rubric": rubric });
-        let (trajectory, models) = (episode(&[answer]), GradingModels::default());
+        let trajectory = episode(&[answer]);
         let episode = GradedEpisode {
             task: &task,
             trajectory: &trajectory,
@@ -174,7 +230,31 @@ mod tests {
             models: &models,
             seed: spar_core::Seed::from_u64(0),
         };
-        Rubric::default().grade(&episode, &mut NoPlace).await
+        grader.grade(&episode, &mut NoPlace).await
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_cannot_be_judged_is_worth_nothing() {
+        let rubric = json!([
+            { "criterion": "greets", "points": 2, "mentions": ["hello"] },
+            { "criterion": "frightens", "points": -1 },
+        ]);
+        let grader = Rubric::new(RubricOptions { judge: true, success_at: 1.0 }).unwrap();
+        let judged = async |scores| {
+            let judge: Option<Arc<dyn Policy>> = Some(Arc::new(FakeJudge(scores)));
+            let models = GradingModels { judge, ..GradingModels::default() };
+            grade_by(&grader, models, rubric.clone(), "Hello!").await.unwrap()
+        };
+        let half = judged(Some(json!({ "c1": 1.0 }))).await;
+        assert_eq!((half.reward(), half.success), (0.5, false));
+        assert!(half.graders[0].starts_with("judge (prompt "), "{:?}", half.graders);
+        assert_eq!(half.artifacts["answers"].as_array().unwrap().len(), 1);
+        assert_eq!(half.artifacts["satisfied"], json!([1.0, 1.0]));
+        assert_eq!(judged(Some(json!({ "c1": 0.0 }))).await.reward(), 1.0);
+        let refused = judged(None).await;
+        assert_eq!((refused.reward(), refused.success), (0.0, false));
+        assert!(refused.details.contains("could not be judged"), "{}", refused.details);
+        assert_eq!(refused.graders.len(), 1);
     }
 
     #[tokio::test]
@@ -200,6 +280,10 @@ mod tests {
         assert!(
             told(json!([{ "criterion": "kind", "points": 0 }])).await.contains("must not be 0")
         );
+        let empty = json!([{ "criterion": "kind", "mentions": ["so", " "] }]);
+        assert!(told(empty).await.contains("`mentions` of `kind` has an empty phrase"));
+        let negative = json!([{ "criterion": "rude", "points": -1, "mentions": ["so"] }]);
+        assert!(told(negative).await.contains("no `points` are above 0"));
         assert!(Rubric::new(RubricOptions { success_at: 0.0, judge: false }).is_err());
     }
 }

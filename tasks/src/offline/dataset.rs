@@ -54,6 +54,12 @@ impl Tier {
     }
 }
 
+/// Whether there is none of something.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
 /// What came of a tier.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -70,6 +76,9 @@ pub struct DatasetTier {
     pub mean_return: f64,
     /// The mean number of their turns.
     pub mean_turns: f64,
+    /// How many further episodes could not be played.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub missing: usize,
 }
 
 impl DatasetTier {

@@ -257,6 +257,7 @@ pub(crate) mod tests {
                 successes: 0,
                 mean_return: rewards.flatten().sum::<f64>() / lines.len() as f64,
                 mean_turns: 1.0,
+                missing: 0,
             }
         };
         let dataset = Dataset {
