@@ -21,7 +21,7 @@ const MAX_SKILLS: usize = 16;
 const MAX_ACTIONS: usize = 64;
 const MAX_NAME: usize = 40;
 
-/// Options of [`SkillChain`].
+/// Options of the wrapper `skill_chain`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SkillChainOptions {
