@@ -19,8 +19,8 @@ use spar::core::{Policy, Seed};
 use spar::envs::shuffled_tasks;
 use spar::sandboxes::{OpenSandboxes, check_scaffold, first_tasks};
 use spar::tasks::{
-    DATASET_VERSION, Dataset, DatasetTier, Recording, ScoreReferences, Suite, Task, Tier,
-    append_recordings,
+    DATASET_VERSION, Dataset, DatasetTier, Recording, RecordingFile, ScoreReferences, Suite, Task,
+    Tier,
 };
 use spar::trainer::RunFolder;
 
@@ -259,6 +259,7 @@ async fn play(
         .get(&tier)
         .cloned()
         .unwrap_or_else(|| DatasetTier { player: told, ..DatasetTier::default() });
+    let mut file = RecordingFile::open(path, done.episodes)?;
     let left = &tasks[done.tasks..];
     let meter = Meter::new(tier.name(), left.len() * config.group_size, false);
     for chunk in left.chunks(CHUNK) {
@@ -296,7 +297,7 @@ async fn play(
             done.missing += counts.missing();
         }
         let recordings = record(&collection.groups, chunk)?;
-        append_recordings(&path, done.episodes, &recordings)?;
+        file.append(&recordings)?;
         done.add(chunk.len(), &recordings);
         dataset.tiers.insert(tier, done.clone());
         dataset.write(folder)?;
@@ -372,7 +373,8 @@ fn import(
     }
     let player = format!("what {} played while it learned", path.display());
     let mut tier = DatasetTier { player, ..DatasetTier::default() };
-    append_recordings(&Dataset::file_of(&arguments.out, Tier::MediumReplay), 0, &recordings)?;
+    let path = Dataset::file_of(&arguments.out, Tier::MediumReplay);
+    RecordingFile::open(path, 0)?.append(&recordings)?;
     tier.add(dataset.tasks, &recordings);
     dataset.tiers.insert(Tier::MediumReplay, tier);
     Ok(dataset.write(&arguments.out)?)

@@ -75,7 +75,7 @@ pub use graders::UnitTests;
 pub use mixture::{MixedSuite, Mixture};
 pub use offline::{
     DATASET_VERSION, Dataset, DatasetTier, MEDIUM_EXPERT, OfflineSuite, RecordedEpisode,
-    RecordedTurn, Recording, ScoreReferences, Tier, append_recordings,
+    RecordedTurn, Recording, RecordingFile, ScoreReferences, Tier,
 };
 pub use ors_suite::OrsSuite;
 pub use ors_task::{OrsFailure, OrsSpec, OrsTask};

@@ -212,38 +212,63 @@ impl Dataset {
     }
 }
 
-/// Appends recordings to the file of a tier that has so many, all of them or none; what stands there beyond these is cut off.
-///
-/// # Errors
-///
-/// [`SuiteError::Io`] when they cannot be written.
-pub fn append_recordings(
-    path: &Path,
-    kept: usize,
-    recordings: &[Recording],
-) -> Result<(), SuiteError> {
-    let mut text = Vec::new();
-    for recording in recordings {
-        text.extend(redaction::to_json(recording).expect("a recording is plain data"));
-        text.push(b'\n');
+/// The file of a tier while it is collected.
+#[derive(Debug)]
+pub struct RecordingFile {
+    path: PathBuf,
+    file: File,
+    /// The byte behind what is kept.
+    end: u64,
+}
+
+impl RecordingFile {
+    /// Opens the file of a tier that has so many recordings, or makes one where there is none; what stands there beyond these is cut off.
+    ///
+    /// # Errors
+    ///
+    /// [`SuiteError::Io`] when it cannot be read or written, or has fewer.
+    pub fn open(path: PathBuf, kept: usize) -> Result<Self, SuiteError> {
+        let opened = || -> io::Result<(File, u64)> {
+            let mut options = OpenOptions::new();
+            let file = options.read(true).write(true).create(true).truncate(false).open(&path)?;
+            let end = end_of_line(&file, kept)?;
+            file.set_len(end)?;
+            Ok((file, end))
+        };
+        match opened() {
+            Ok((file, end)) => Ok(Self { path, file, end }),
+            Err(source) => Err(SuiteError::Io { path, source }),
+        }
     }
-    let written = || -> io::Result<()> {
-        let mut options = OpenOptions::new();
-        let mut file = options.read(true).write(true).create(true).truncate(false).open(path)?;
-        let end = end_of_line(&file, kept)?;
-        file.set_len(end)?;
-        file.seek(SeekFrom::Start(end))?;
-        file.write_all(&text)?;
-        file.sync_all()
-    };
-    written().map_err(|source| SuiteError::Io { path: path.to_owned(), source })
+
+    /// Appends recordings, all of them or none: what a write that failed has left is written over by the next one, and cut off where the file is opened anew.
+    ///
+    /// # Errors
+    ///
+    /// [`SuiteError::Io`] when they cannot be written.
+    pub fn append(&mut self, recordings: &[Recording]) -> Result<(), SuiteError> {
+        let mut text = Vec::new();
+        for recording in recordings {
+            text.extend(redaction::to_json(recording).expect("a recording is plain data"));
+            text.push(b'\n');
+        }
+        let mut written = || -> io::Result<()> {
+            self.file.set_len(self.end)?;
+            self.file.seek(SeekFrom::Start(self.end))?;
+            self.file.write_all(&text)?;
+            self.file.sync_all()
+        };
+        written().map_err(|source| SuiteError::Io { path: self.path.clone(), source })?;
+        self.end += text.len() as u64;
+        Ok(())
+    }
 }
 
 /// The byte behind so many lines.
 fn end_of_line(file: &File, lines: usize) -> io::Result<u64> {
-    let (mut reader, mut end) = (BufReader::new(file), 0);
+    let (mut reader, mut line, mut end) = (BufReader::new(file), Vec::new(), 0);
     for number in 0..lines {
-        let mut line = Vec::new();
+        line.clear();
         end += reader.read_until(b'\n', &mut line)? as u64;
         if !line.ends_with(b"\n") {
             let detail = format!("it has {number} recordings, and dataset.json tells of {lines}");

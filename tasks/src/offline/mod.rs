@@ -7,7 +7,7 @@ mod recording;
 pub(crate) use offline_suite::tests;
 
 pub use dataset::{
-    DATASET_VERSION, Dataset, DatasetTier, MEDIUM_EXPERT, ScoreReferences, Tier, append_recordings,
+    DATASET_VERSION, Dataset, DatasetTier, MEDIUM_EXPERT, RecordingFile, ScoreReferences, Tier,
 };
 pub use offline_suite::{OfflineSuite, RecordedEpisode};
 pub use recording::{RecordedTurn, Recording};

@@ -221,7 +221,7 @@ pub(crate) mod tests {
 
     use serde_json::{Value, json};
 
-    use super::super::{DATASET_VERSION, DatasetTier, ScoreReferences, append_recordings};
+    use super::super::{DATASET_VERSION, DatasetTier, RecordingFile, ScoreReferences};
     use super::*;
 
     fn recording(task: &str, reward: f64) -> Value {
@@ -386,15 +386,25 @@ pub(crate) mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = Dataset::file_of(folder.path(), Tier::Random);
         let one: Recording = serde_json::from_value(recording("s/train/1", 0.5)).unwrap();
-        append_recordings(&path, 0, &[one.clone(), one.clone(), one.clone()]).unwrap();
+        let open = |kept: usize| RecordingFile::open(path.clone(), kept);
+        let mut file = open(0).unwrap();
+        file.append(&[one.clone(), one.clone()]).unwrap();
+        file.append(std::slice::from_ref(&one)).unwrap();
         let whole = fs::read(&path).unwrap();
+        assert_eq!(whole.iter().filter(|byte| **byte == b'\n').count(), 3);
         fs::write(&path, &whole[..whole.len() - 7]).unwrap();
-        append_recordings(&path, 2, std::slice::from_ref(&one)).unwrap();
+        open(2).unwrap().append(std::slice::from_ref(&one)).unwrap();
         assert_eq!(fs::read(&path).unwrap(), whole);
         // What nobody has noted stands for nothing.
-        append_recordings(&path, 1, &[one.clone(), one.clone()]).unwrap();
+        open(1).unwrap().append(&[one.clone(), one]).unwrap();
         assert_eq!(fs::read(&path).unwrap(), whole);
-        let lost = append_recordings(&path, 5, &[one]).unwrap_err();
+        // Nor does what a write has left that failed in the middle.
+        let mut file = open(2).unwrap();
+        fs::write(&path, [&whole, &whole[..5]].concat()).unwrap();
+        file.append(&[]).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), whole[..whole.len() / 3 * 2]);
+        fs::write(&path, &whole).unwrap();
+        let lost = open(5).unwrap_err();
         let told = lost.source().unwrap().to_string();
         assert!(told.contains("3 recordings") && told.contains("tells of 5"), "{told}");
     }
