@@ -61,6 +61,9 @@ pub(crate) struct CollectArguments {
     pub(crate) environment: EnvironmentArguments,
     #[command(flatten)]
     pub(crate) secrets: SecretArguments,
+    /// Go on behind tasks of whose episodes none could be played, sixteen at a time, and count these as missing; left out, the command stops there, and tries them again when it is given anew.
+    #[arg(long)]
+    pub(crate) skip_failed: bool,
     /// Print what was collected as JSON.
     #[arg(long)]
     pub(crate) json: bool,

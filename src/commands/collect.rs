@@ -13,7 +13,8 @@ use spar::agent::policies::RandomPolicy;
 use spar::agent::spend::Budget;
 use spar::agent::strategies::Independent;
 use spar::agent::{
-    Cancellation, CollectConfig, CollectRequest, JsonlStore, Noise, SharedPlayer, collect_groups,
+    Cancellation, CollectConfig, CollectRequest, Collection, JsonlStore, Noise, SharedPlayer,
+    collect_groups,
 };
 use spar::core::{Policy, Seed};
 use spar::envs::shuffled_tasks;
@@ -52,6 +53,8 @@ struct TierPlayer {
     open: OpenPlayer,
     arguments: PlayerArguments,
     player: SharedPlayer,
+    /// Whether tasks that nobody could play are left behind.
+    skips_failed: bool,
 }
 
 /// A player as `spar rollout` takes it.
@@ -241,7 +244,8 @@ async fn open_player(
             (noisy(Noise { low: noise, high: 1.0 }), told)
         }
     };
-    Ok(TierPlayer { tier, told, open, arguments: player, player: shared })
+    let skips_failed = arguments.skip_failed;
+    Ok(TierPlayer { tier, told, open, arguments: player, player: shared, skips_failed })
 }
 
 /// Plays what is left of a tier; whether it is whole.
@@ -277,32 +281,50 @@ async fn play(
         if cancellation.is_cancelled() {
             return Ok(false);
         }
-        let counts = &collection.counts;
-        if counts.finished == 0 {
-            let detail = why_none(counts.cancelled, collection.last_failure.clone());
-            bail!(
-                "collect tier `{}`: {} episodes could not be played: {detail}",
-                tier.name(),
-                counts.missing()
-            );
-        }
-        if counts.missing() > 0 {
-            let detail = why_none(counts.cancelled, collection.last_failure.clone());
-            eprintln!(
-                "tier `{}`: {} of {} episodes could not be played and are missing: {detail}",
-                tier.name(),
-                counts.missing(),
-                counts.wanted
-            );
-            done.missing += counts.missing();
-        }
         let recordings = record(&collection.groups, chunk)?;
+        done.missing += missing(by, &done, (tasks, chunk), &collection, recordings.len())?;
         file.append(&recordings)?;
         done.add(chunk.len(), &recordings);
         dataset.tiers.insert(tier, done.clone());
         dataset.write(folder)?;
     }
     Ok(true)
+}
+
+/// How many episodes of some of the tasks are missing where so many were recorded; tells of them, and fails where that is none.
+fn missing(
+    by: &TierPlayer,
+    done: &DatasetTier,
+    (tasks, chunk): (&[Task], &[Task]),
+    collection: &Collection,
+    recorded: usize,
+) -> anyhow::Result<usize> {
+    let (tier, counts) = (by.tier.name(), &collection.counts);
+    let why = match counts.missing() {
+        0 => "nothing was done in them, or nobody could judge it".to_owned(),
+        _ => why_none(counts.cancelled, collection.last_failure.clone()),
+    };
+    if recorded == 0 {
+        let (first, last) = (done.tasks + 1, done.tasks + chunk.len());
+        // A tier without an episode is none.
+        let is_lost = last == tasks.len() && done.episodes == 0;
+        ensure!(
+            by.skips_failed && !is_lost,
+            "collect tier `{tier}`: none of the {} episodes of tasks {first} to {last} of {} (the first is `{}`) came about: {why}; what was played before is kept, and the same command tries these tasks again{}",
+            counts.wanted,
+            tasks.len(),
+            chunk[0].id,
+            if is_lost { "" } else { ", or goes on without them by --skip-failed" }
+        );
+    }
+    let missing = counts.wanted.saturating_sub(recorded);
+    if missing > 0 {
+        eprintln!(
+            "tier `{tier}`: {missing} of {} episodes could not be played and judged, and are missing: {why}",
+            counts.wanted
+        );
+    }
+    Ok(missing)
 }
 
 /// The recordings of all trajectories.
@@ -317,7 +339,6 @@ fn record(groups: &[spar::core::Group], tasks: &[Task]) -> anyhow::Result<Vec<Re
             recordings.push(recording);
         }
     }
-    ensure!(!recordings.is_empty(), "record episodes: in none of them was anything done");
     Ok(recordings)
 }
 

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use crate::process::has_python;
 use crate::support::{run, succeed, workplace};
 
 /// What is collected in tests; `out` is the folder.
@@ -96,6 +97,49 @@ fn datasets_repeat_go_on_where_they_were_broken_off_and_are_suites() {
     assert_eq!(found("medium-expert", &[])["episodes"], 120);
     let shown = succeed(folder, &["tasks", "show", "lake", "offline/expert/3"]).out;
     assert!(shown.contains("offline/expert/3"), "{shown}");
+}
+
+#[test]
+fn tasks_that_nobody_can_play_stop_a_tier_or_are_left_behind() {
+    if !has_python() {
+        eprintln!("not run: there is no python3");
+        return;
+    }
+    let folder = workplace();
+    let folder = folder.path();
+    succeed(folder, &["env", "init", "game"]);
+    let (path, broken) = (folder.join("game/game.py"), folder.join("broken"));
+    let program = fs::read_to_string(&path).unwrap();
+    let check = format!("        assert not __import__('os').path.exists({broken:?}), 'no dice'\n");
+    let reset = "        self.secret = ";
+    assert!(program.contains(reset));
+    fs::write(&path, program.replacen(reset, &format!("{check}{reset}"), 1)).unwrap();
+    let fixed = ["collect", "--suite", "game", "--out", "kept", "--tier", "random"];
+    let few = ["--tasks", "17", "--episodes", "1", "--seed", "5"];
+    let collect = |more: &[&str]| run(folder, &[&fixed[..], &few, more].concat());
+    let tier = || read(&folder.join("kept/dataset.json"))["tiers"]["random"].clone();
+
+    fs::write(&broken, "").unwrap();
+    // The same is told each time, with what to do.
+    for _ in 0..2 {
+        let stopped = collect(&[]);
+        assert_eq!(stopped.code, Some(1), "{}", stopped.err);
+        for part in ["of tasks 1 to 16 of 17 (", "no dice", "tries these", "--skip-failed"] {
+            assert!(stopped.err.contains(part), "{part}: {}", stopped.err);
+        }
+        assert_eq!(tier(), Value::Null);
+    }
+    // A tier has an episode at least.
+    let empty = collect(&["--skip-failed"]);
+    assert_eq!(empty.code, Some(1), "{}", empty.err);
+    assert!(empty.err.contains("of tasks 17 to 17 of 17 ("), "{}", empty.err);
+    assert_eq!((&tier()["tasks"], &tier()["missing"]), (&16.into(), &16.into()));
+    fs::remove_file(&broken).unwrap();
+    let whole = collect(&[]);
+    assert_eq!(whole.code, Some(0), "{}", whole.err);
+    assert!(whole.out.contains("16 episodes could not be played"), "{}", whole.out);
+    assert_eq!((&tier()["tasks"], &tier()["episodes"]), (&17.into(), &1.into()));
+    succeed(folder, &["validate", "kept"]);
 }
 
 #[test]

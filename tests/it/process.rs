@@ -6,7 +6,8 @@ use std::process::Command;
 
 use crate::support::{run, succeed};
 
-fn has_python() -> bool {
+/// Whether programs in Python can be played.
+pub(crate) fn has_python() -> bool {
     Command::new("python3").arg("--version").output().is_ok_and(|ran| ran.status.success())
 }
 

@@ -76,7 +76,7 @@ pub struct DatasetTier {
     pub mean_return: f64,
     /// The mean number of their turns.
     pub mean_turns: f64,
-    /// How many further episodes could not be played.
+    /// How many further episodes could not be played, or not judged.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub missing: usize,
 }
