@@ -98,7 +98,8 @@ impl GroupInProgress<'_> {
         self.seed.derive("strategy", self.shared.config.plan(self.index).first_member)
     }
 
-    /// Tells that so many of its trajectories are not wanted after all, so that nobody misses them.
+    /// Tells that so many of its trajectories are not wanted after all, so that nobody misses them. These are some that are not played, or not to their end: one that was is counted among
+    /// those that finished, whether it is kept or not, so that leaving it out would hide one that failed.
     pub fn leave_out(&self, trajectories: usize) {
         self.shared.tally(|counts| counts.wanted -= trajectories);
     }

@@ -142,11 +142,7 @@ impl Retry {
             return Some(retried);
         }
         let plain = failed.turns.get(at)?.prompt.clone();
-        let without = without_guidance(retried, at, &plain);
-        if without.is_none() {
-            group.leave_out(1);
-        }
-        without
+        without_guidance(retried, at, &plain)
     }
 }
 

@@ -138,7 +138,6 @@ impl RolloutStrategy for RubricScaffold {
                 |it: &&Trajectory| it.turns.first().is_some_and(|it| it.injected.is_empty());
             // The last member is shown nothing; where it failed, nobody knows what the others would have read.
             let plain = grown.iter().find(is_plain).map(|it| it.turns[0].prompt.clone());
-            let before = grown.len();
             let is_shown =
                 |it: &Trajectory| it.turns.first().is_some_and(|it| !it.injected.is_empty());
             grown = grown
@@ -148,7 +147,6 @@ impl RolloutStrategy for RubricScaffold {
                     false => Some(it),
                 })
                 .collect();
-            group.leave_out(before - grown.len());
         }
         grown
     }
@@ -183,8 +181,8 @@ mod tests {
     use crate::fake_environment::{FakeEnvironment, fake_task};
     use crate::policies::ScriptedPolicy;
     use crate::{
-        Cancellation, CollectConfig, CollectRequest, PlayedEpisode, Seating, SharedPlayer,
-        collect_groups,
+        Cancellation, CollectConfig, CollectRequest, Collection, PlayedEpisode, Seating,
+        SharedPlayer, collect_groups,
     };
 
     async fn grow(strategy: &RubricScaffold) -> Vec<Trajectory> {
@@ -193,6 +191,17 @@ mod tests {
 
     /// What became of a group of this size.
     async fn grow_of(strategy: &RubricScaffold, group_size: usize) -> Vec<Trajectory> {
+        let mut collection = collect(strategy, group_size, &FakeEnvironment::new()).await;
+        assert_eq!(collection.counts.missing(), 0);
+        collection.groups.remove(0).trajectories
+    }
+
+    /// Plays a group of this size, one member after the other, and none anew.
+    async fn collect(
+        strategy: &RubricScaffold,
+        group_size: usize,
+        environment: &FakeEnvironment,
+    ) -> Collection {
         let mut task = fake_task(0);
         let criteria = ["greets", "asks", "answers", "thanks"];
         let rubric = criteria.map(|it| serde_json::json!({ "criterion": it }));
@@ -203,15 +212,15 @@ mod tests {
             player: SharedPlayer::Policy(Arc::new(ScriptedPolicy::new(["right"]))),
             seating: Seating::default(),
             strategy,
-            open: FakeEnvironment::new().opener(),
+            open: environment.opener(),
             seed: Seed::from_u64(5),
             cancellation: &Cancellation::new(),
             on_episode: &|_: &PlayedEpisode<'_>| {},
         };
-        let config = CollectConfig { group_size, ..CollectConfig::default() };
-        let mut collection = collect_groups(&request, &config).await;
-        assert_eq!(collection.counts.missing(), 0);
-        collection.groups.remove(0).trajectories
+        let concurrency = 1.into();
+        let config =
+            CollectConfig { group_size, concurrency, refills: 0, ..CollectConfig::default() };
+        collect_groups(&request, &config).await
     }
 
     /// How many criteria each of a group was shown.
@@ -245,6 +254,19 @@ mod tests {
         half.load(&10.into()).unwrap();
         assert_eq!((shown(&grow(&half).await), half.state()), (vec![2, 2, 1, 1, 0], 10.into()));
         assert!(half.load(&Value::Null).is_err());
+    }
+
+    #[tokio::test]
+    async fn who_failed_is_missing_though_others_cannot_be_trained_without_it() {
+        let context = GuidedContext::Plain;
+        let options = RubricScaffoldOptions { context, ..RubricScaffoldOptions::default() };
+        let strategy = RubricScaffold::new(options).unwrap();
+        let environment = FakeEnvironment::new();
+        // The start that all share, and three steps of each of four; the fifth sees nothing.
+        environment.breaks_once_after(1 + 4 * 3);
+        let Collection { groups, counts, .. } = collect(&strategy, 5, &environment).await;
+        assert!(groups[0].trajectories.is_empty(), "nobody knows what they would have read");
+        assert_eq!((counts.wanted, counts.finished, counts.missing()), (5, 4, 1));
     }
 
     #[tokio::test]
