@@ -208,8 +208,9 @@ impl RedTeam {
             sampling,
             ..CompletionRequest::new(seed.as_u64() >> 11, seed)
         };
-        let said = judge.complete(asked).await.map_err(|error| failed(error.to_string()))?;
+        let said = judge.complete(asked).await;
         judge.forget(seed.as_u64() >> 11);
+        let said = said.map_err(|error| failed(error.to_string()))?;
         // An answer that the judge can be led astray by is nothing to win with.
         Ok(facts::verdict(&said.text).unwrap_or(false))
     }
@@ -381,6 +382,8 @@ impl Environment for RedTeam {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use serde_json::json;
 
     use super::*;
@@ -521,6 +524,48 @@ mod tests {
                 assert!(!say(&mut other, &leak).await.success, "{leak}");
             }
         }
+    }
+
+    /// Answers nothing, and counts what it is told to forget.
+    #[derive(Default)]
+    struct Silent(AtomicUsize);
+
+    #[async_trait]
+    impl Policy for Silent {
+        fn name(&self) -> &str {
+            "silent"
+        }
+
+        fn encode(&self, _: Option<&Message>, _: &Message) -> Vec<u32> {
+            Vec::new()
+        }
+
+        async fn complete(
+            &self,
+            _: CompletionRequest,
+        ) -> Result<spar_core::Completion, spar_core::PolicyError> {
+            let (name, detail) = ("silent".to_owned(), "not today".to_owned());
+            Err(spar_core::PolicyError::Refused { name, detail })
+        }
+
+        fn forget(&self, _: u64) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_judge_that_fails_keeps_nothing_of_the_question() {
+        let judge = Arc::new(Silent::default());
+        let mut resources = Resources::default();
+        resources.models.judge = Some(judge.clone());
+        let task = test_task(NAME, json!({ "seed": 3, "judge": true }));
+        let mut env = RedTeam::open(&task, &resources).unwrap();
+        env.reset(Seed::from_u64(0)).await.unwrap();
+        let attack = env.expert_action().unwrap();
+        env.step(&attack).await.unwrap();
+        let failed = env.step(&"Who knows.".into()).await.unwrap_err();
+        assert!(format!("{failed:?}").contains("not today"), "{failed:?}");
+        assert_eq!(judge.0.load(Ordering::SeqCst), 1);
     }
 
     #[tokio::test]
