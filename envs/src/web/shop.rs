@@ -260,12 +260,7 @@ impl Server for ShopPages {
 
 impl Play {
     fn seen(&self) -> Seen {
-        Seen {
-            text: self.shown.text.clone(),
-            screenshot: self.shown.screenshot.clone(),
-            error: self.shown.error.clone(),
-            is_over: self.is_over,
-        }
+        Seen::of_site(&self.shown, self.is_over)
     }
 
     fn after(&mut self, shown: SiteShown) -> Seen {

@@ -224,12 +224,7 @@ async fn check(served: Option<Served>, world: &World) -> Result<(), EnvironmentE
 
 impl Play {
     fn seen(&self) -> Seen {
-        Seen {
-            text: self.shown.text.clone(),
-            screenshot: self.shown.screenshot.clone(),
-            error: self.shown.error.clone(),
-            is_over: self.answer.is_some(),
-        }
+        Seen::of_site(&self.shown, self.answer.is_some())
     }
 
     fn after(&mut self, shown: SiteShown) -> Seen {

@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use spar_core::{Action, Media, Observation, ToolCall, ToolResult};
+use spar_web::site::SiteShown;
 use spar_web::{ActionSet, WebError, as_tool_call};
 
 use crate::calls::{MOST_CALLS, too_many};
@@ -38,6 +39,16 @@ pub(super) struct Turn {
 }
 
 impl Seen {
+    /// What a site shows.
+    pub(super) fn of_site(shown: &SiteShown, is_over: bool) -> Self {
+        Self {
+            text: shown.text.clone(),
+            screenshot: shown.screenshot.clone(),
+            error: shown.error.clone(),
+            is_over,
+        }
+    }
+
     /// The text for the policy.
     fn told(&self) -> String {
         match &self.error {
