@@ -54,7 +54,7 @@ pub struct NamedWrapper {
     pub judges: bool,
     /// How many turns a task needs with it and these options.
     pub turns: fn(&Given<'_>) -> Result<u32, RowError>,
-    /// How many similar tasks it plays behind a task, in the same episode, with these options: a suite puts them into its option `following`.
+    /// How many similar tasks it plays behind a task, in the same episode, with these options: a suite puts them into its option `following`, and the turns of the first one into `turns`.
     pub follows: fn(&Given<'_>) -> Result<usize, RowError>,
     /// Puts it around an environment.
     pub wrap: Wrap,

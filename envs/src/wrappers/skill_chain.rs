@@ -29,6 +29,9 @@ pub struct SkillChainOptions {
     pub tasks: usize,
     /// What skills of earlier tasks earn together in every later one that is solved with them, at least 0. Default 1.
     pub bonus: f64,
+    /// Turns of the first task, at least 1; the others have their own `max_turns`. Default: the `max_turns` of the task that is wrapped. A suite puts those there that the task had before it became the first of a chain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turns: Option<u32>,
     /// The tasks behind the first one, one fewer than `tasks`. Default empty: a suite puts the next ones of its split there that have the same stratum.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<serde_json::Map<String, Value>>")]
@@ -37,19 +40,22 @@ pub struct SkillChainOptions {
 
 impl Default for SkillChainOptions {
     fn default() -> Self {
-        Self { tasks: 2, bonus: 1.0, following: Vec::new() }
+        Self { tasks: 2, bonus: 1.0, turns: None, following: Vec::new() }
     }
 }
 
 impl NamedOptions for SkillChainOptions {
     fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
-        let Self { tasks, bonus, following } = self;
+        let Self { tasks, bonus, turns, following } = self;
         if !(2..=MAX_TASKS).contains(tasks) {
             problems.push(format!("`tasks` is {tasks}, must be from 2 to {MAX_TASKS}"));
         }
         if !(bonus.is_finite() && *bonus >= 0.0) {
             problems.push(format!("`bonus` is {bonus}, must be at least 0"));
+        }
+        if *turns == Some(0) {
+            problems.push("`turns` is 0, must be at least 1".to_owned());
         }
         if !following.is_empty() && following.len() + 1 != *tasks {
             let found = following.len();
@@ -63,7 +69,7 @@ impl NamedOptions for SkillChainOptions {
 ///
 /// `save skill NAME` keeps the actions that were carried out since the task began, or since the skill before was saved; right behind a task it keeps that one's.
 /// `use skill NAME` carries them out again, one after the other, until one cannot be carried out or the task is over. Both are turns of their own and no
-/// actions of the task. A task is over when its environment says so, or behind its own `max_turns`; the chain is solved where all of its tasks are.
+/// actions of the task. A task is over when its environment says so, or behind its own turns; the chain is solved where all of its tasks are.
 ///
 /// `R = sum over tasks of R_k + bonus 1[k solved and a skill saved in a task before k was used in k]`, which the skills used in `k` share evenly, each in the part `skill NAME` of the step that
 /// solved the task; the reward shaper `skill_credit` tells it to the step that saved the skill. A skill is used where at least one of its actions could be carried out.
@@ -195,7 +201,9 @@ impl SkillChain {
             let problem = "no tasks follow it: `following` names some, and so does a suite";
             return Err(refuse(problem.to_owned()));
         }
-        let tasks: Arc<[Task]> = std::iter::once(task.clone()).chain(following).collect();
+        let max_turns = options.turns.unwrap_or(task.max_turns);
+        let first = Task { max_turns, ..task.clone() };
+        let tasks: Arc<[Task]> = std::iter::once(first).chain(following).collect();
         if tasks.iter().any(|task| !task.graders.is_empty()) {
             let problem = "graders judge whole episodes, and a chain has several tasks in one";
             return Err(refuse(problem.to_owned()));
@@ -539,7 +547,7 @@ mod tests {
         let resources = Resources::default();
         for (action, is_valid, reward) in [("dance", false, 1.0), ("up", true, 1.5)] {
             let following = vec![serde_json::to_value(lake(3)).unwrap()];
-            let options = SkillChainOptions { tasks: 2, bonus: 0.5, following };
+            let options = SkillChainOptions { bonus: 0.5, following, ..Default::default() };
             let inner = open_environment(&lake(3), &resources).unwrap();
             let mut env = SkillChain::new(options, inner, &lake(3), &resources).unwrap();
             env.reset(Seed::from_u64(0)).await.unwrap();
@@ -556,6 +564,30 @@ mod tests {
             let shared = solved.rewards.iter().filter(|it| it.name.starts_with(SKILL_PART));
             let shared: Vec<f64> = shared.map(|it| it.value).collect();
             assert_eq!(shared, vec![0.25; if is_valid { 2 } else { 0 }]);
+        }
+    }
+
+    #[tokio::test]
+    async fn every_task_of_a_chain_has_its_own_turns() {
+        let plain = || open_suite("frozen-lake", &SuiteOptions::default()).unwrap();
+        let own = plain().task("train", 5).unwrap().max_turns;
+        for (typed, first) in [("skill_chain,tasks=3", own), ("skill_chain,tasks=3,turns=4", 4)] {
+            let suite = WrappedSuite::wrap(plain(), vec![typed.parse().unwrap()]).unwrap();
+            let task = suite.task("train", 5).unwrap();
+            assert_eq!(suite.task_by_id(&task.id).unwrap(), task);
+            assert_eq!(task.max_turns, first + 2 * own);
+            let mut env = open_environment(&task, &Resources::default()).unwrap();
+            env.reset(Seed::from_u64(0)).await.unwrap();
+            let mut begun = Vec::new();
+            for turn in 1..=task.max_turns {
+                // Nobody comes anywhere by a word that is none.
+                let step = act(&mut *env, "wait").await;
+                if step.observation.text.contains("\n\nTask ") {
+                    begun.push(turn);
+                }
+                assert_eq!(step.terminated, turn == task.max_turns, "{turn}");
+            }
+            assert_eq!(begun, [first, first + own]);
         }
     }
 
@@ -610,9 +642,12 @@ mod tests {
         assert!(told(&lake(1), kind.clone()).contains("no tasks follow it"));
         let one = json!({ "kind": NAME, "tasks": 1 });
         assert!(told(&lake(1), one).contains("from 2 to 16"));
-        let two = json!({ "kind": NAME, "tasks": 2, "bonus": -1.0, "following": [1, 2] });
+        let two =
+            json!({ "kind": NAME, "tasks": 2, "bonus": -1.0, "turns": 0, "following": [1, 2] });
         let two = told(&lake(1), two);
-        assert!(two.contains("`bonus` is -1") && two.contains("has 2 tasks"), "{two}");
+        for part in ["`bonus` is -1", "`turns` is 0", "has 2 tasks"] {
+            assert!(two.contains(part), "{two}");
+        }
         let other = test_task("errand", json!({ "seed": 1 }));
         let mixed = json!({ "kind": NAME, "following": [other] });
         assert!(told(&lake(1), mixed).contains("follows in the chain"));

@@ -1,5 +1,6 @@
 //! Suites whose tasks get wrappers around their environments.
 
+use serde_json::Value;
 use spar_core::registry::RowError;
 use spar_tasks::{Share, Suite, SuiteError, SuiteManifest, Task, WrapperConfig};
 
@@ -122,7 +123,12 @@ impl WrappedSuite {
             let follows = self.follows[number];
             if follows > 0 {
                 let following = self.following(split, index, follows, number)?;
-                turns = following.iter().fold(turns, |sum, it| sum.saturating_add(it.max_turns));
+                // The first task has its own turns as those that follow have theirs, whatever all of them have together.
+                let given = wrapper.options.get("turns").and_then(Value::as_u64);
+                let own = given.and_then(|turns| u32::try_from(turns).ok());
+                let own = own.unwrap_or_else(|| turns.max(self.turns[number]));
+                turns = following.iter().fold(own, |sum, it| sum.saturating_add(it.max_turns));
+                wrapper.options.insert("turns".to_owned(), own.into());
                 let following = serde_json::to_value(following).expect("tasks are JSON");
                 wrapper.options.insert("following".to_owned(), following);
             }
@@ -134,7 +140,7 @@ impl WrappedSuite {
     fn wrapped(&self, mut task: Task, wrappers: &[WrapperConfig]) -> Task {
         // Tasks without parameters may say so by null.
         if task.parameters.is_null() {
-            task.parameters = serde_json::Value::Object(serde_json::Map::new());
+            task.parameters = Value::Object(serde_json::Map::new());
         }
         if let Some(parameters) = task.parameters.as_object_mut() {
             WrapperConfig::add(wrappers, parameters);
