@@ -389,6 +389,7 @@ async fn chromium_suites_are_valid() {
     let resources = Resources::default();
     for (name, splits, limit) in [
         ("miniwob", &["train", "test-oracle", "train-fast", "test-pixels"][..], 4),
+        ("miniwob", &["train-small", "test-small-others"][..], 4),
         // Not with screenshots: whether the mouse shows in a picture is for the browser's own time.
         ("site", &["test"][..], 8),
         ("web-shop", &["test"][..], 2),
