@@ -200,8 +200,9 @@ fn a_policy_learns_to_cross_a_lake_from_episodes_of_others_alone() {
     );
     let settings = [
         "stages.offline.dataset.folder=lake",
-        "stages.offline.iterations=8",
-        "evaluation={ every = 4, dev_tasks = 50 }",
+        // Seeds 0 to 2: 43, 43 and 50 in the end.
+        "stages.offline.iterations=12",
+        "evaluation={ every = 6, dev_tasks = 50 }",
         "data.test=[]",
     ];
     let mut arguments = vec!["train", "offline", "--name", "learned", "--threads", "2"];
@@ -220,7 +221,7 @@ fn a_policy_learns_to_cross_a_lake_from_episodes_of_others_alone() {
     assert!(scores[1] > 25.0, "{scores:?}");
     let trained: Vec<&Value> =
         records.iter().filter(|record| record["kind"] == "offline").collect();
-    assert_eq!(trained.len(), 8);
+    assert_eq!(trained.len(), 12);
     // What the policy does stands in for what others were likely to do.
     assert!(trained.iter().all(|record| record["updates"].as_f64() >= Some(1.0)), "{metrics}");
     assert_eq!(trained[0]["missing"], 0.0);
