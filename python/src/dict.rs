@@ -72,7 +72,8 @@ impl Keys {
         let place = place_in_table(self.keys.len());
         if let Some(places) = &mut self.places {
             let keys = &self.keys;
-            places.insert_unique(hash(&key), place, |&place| hash(&keys[place as usize]));
+            let hash = hash_at(&key, place);
+            places.insert_unique(hash, place, |&place| hash_at(&keys[place as usize], place));
         }
         self.keys.push(key);
         self.index_if_large();
@@ -84,7 +85,8 @@ impl Keys {
             let keys = &self.keys;
             for (place, key) in keys.iter().enumerate() {
                 let place = place_in_table(place);
-                places.insert_unique(hash(key), place, |&place| hash(&keys[place as usize]));
+                let hash = hash_at(key, place);
+                places.insert_unique(hash, place, |&place| hash_at(&keys[place as usize], place));
             }
             self.places = Some(places);
         }
@@ -353,6 +355,22 @@ fn hash(value: &Value) -> u64 {
     hasher.finish()
 }
 
+/// The hash that a key has in a table at its place. A key that is equal to nothing is found by no hash, so that its place will
+/// do; with one hash for all that are no numbers, each would be compared with all before it.
+fn hash_at(key: &Value, place: u32) -> u64 {
+    if equals_nothing(key) { HASHING.hash_one(place) } else { hash(key) }
+}
+
+/// Whether a value that can be hashed is not even equal to itself.
+fn equals_nothing(value: &Value) -> bool {
+    match value {
+        Value::Float(value) => value.is_nan(),
+        Value::Complex(real, imaginary) => real.is_nan() || imaginary.is_nan(),
+        Value::Tuple(items) => items.iter().any(equals_nothing),
+        _ => false,
+    }
+}
+
 fn write(value: &Value, hasher: &mut impl Hasher) {
     match value {
         Value::Str(text) => (0_u8, &**text).hash(hasher),
@@ -436,6 +454,23 @@ mod tests {
             assert!(matches!(other.entry(0), Some((key, _)) if key.as_str() == Some("k1")));
             assert!(other.get_str("k0").is_none() && Dict::default().is_empty());
         }
+    }
+
+    #[test]
+    fn keys_that_are_equal_to_nothing_are_not_held_against_each_other() {
+        // Were they, this would be more than ten thousand million comparisons.
+        let nan = Value::Float(f64::NAN);
+        let mut dict = Dict::default();
+        for number in 0..50_000_i64 {
+            dict.insert(nan.clone(), Value::from(number)).unwrap();
+            dict.insert(Value::tuple([Value::from("x"), nan.clone()]), Value::None).unwrap();
+            dict.insert(Value::Complex(1.0, f64::NAN), Value::None).unwrap();
+            dict.insert(Value::from(number), Value::from(number)).unwrap();
+        }
+        assert_eq!(dict.len(), 200_000);
+        assert!(dict.get(&nan).unwrap().is_none());
+        let number = dict.get(&Value::Float(49_999.0)).unwrap().unwrap();
+        assert_eq!(number.as_i64(), Some(49_999));
     }
 
     #[test]

@@ -567,6 +567,19 @@ mod tests {
     }
 
     #[test]
+    fn calls_with_many_arguments_are_read() {
+        // Were each held against all before it, this would be ten thousand million comparisons.
+        let many = "1,".repeat(190_000);
+        let words = "name 'f' is not defined";
+        assert_eq!(eval(&format!("f({many})"), &mut NoNames).unwrap_err().text, words);
+        for (given, what) in [("a=1", "keyword argument"), ("**{}", "keyword argument unpacking")] {
+            let words = format!("positional argument follows {what} (<string>, line 1)");
+            let told = eval(&format!("f({given}, {many})"), &mut NoNames).unwrap_err().text;
+            assert_eq!(told, words);
+        }
+    }
+
+    #[test]
     fn what_is_large_or_deep_ends() {
         for text in [
             "9 ** 9 ** 9".to_owned(),

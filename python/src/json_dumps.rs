@@ -53,7 +53,25 @@ pub fn json_dumps_to(value: &Value, out: &mut String) -> Outcome<()> {
     write_json(value, JsonOptions::default(), out)
 }
 
-/// The value of a JSON document, as `json.loads` gives it.
+/// Levels of lists and objects that documents may have which others made. `json.loads` reads about a thousand, and serde_json 128.
+pub const MAX_JSON_DEPTH: usize = 256;
+
+/// Whether a document nests no deeper than [`MAX_JSON_DEPTH`]. One that was put together otherwise than by reading may, and what
+/// goes over it level by level would run out of stack.
+pub fn is_json_shallow(json: &serde_json::Value) -> bool {
+    fn is_within(json: &serde_json::Value, levels: usize) -> bool {
+        let deeper = |json| levels > 0 && is_within(json, levels - 1);
+        match json {
+            serde_json::Value::Array(items) => items.iter().all(deeper),
+            serde_json::Value::Object(entries) => entries.values().all(deeper),
+            _ => true,
+        }
+    }
+    is_within(json, MAX_JSON_DEPTH)
+}
+
+/// The value of a JSON document, as `json.loads` gives it. Of documents of others it is asked first whether they
+/// [are shallow](is_json_shallow).
 pub fn from_json(json: &serde_json::Value) -> Value {
     match json {
         serde_json::Value::Null => Value::None,
@@ -201,6 +219,18 @@ fn write_json_str(text: &str, options: JsonOptions, out: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn documents_that_nest_too_deeply_are_known() {
+        let mut deep = serde_json::json!(1);
+        for level in 0..1000 {
+            assert_eq!(is_json_shallow(&deep), level <= MAX_JSON_DEPTH, "{level}");
+            deep = match level % 2 {
+                0 => serde_json::json!([1, deep]),
+                _ => serde_json::json!({ "a": deep }),
+            };
+        }
+    }
 
     #[test]
     fn json_is_written_as_cpython_writes_it() {

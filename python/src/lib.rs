@@ -61,7 +61,10 @@ pub use equal::equal;
 pub use evaluate::{Arguments, NoNames, Scope, eval, evaluate, evaluate_within, name_error};
 pub use exception::{Exception, ExceptionKind, Outcome};
 pub use int::Int;
-pub use json_dumps::{JsonOptions, from_json, json_dumps, json_dumps_to, json_dumps_with};
+pub use json_dumps::{
+    JsonOptions, MAX_JSON_DEPTH, from_json, is_json_shallow, json_dumps, json_dumps_to,
+    json_dumps_with,
+};
 pub use literal_call::{BoundArguments, LiteralCall};
 pub use random::{Random, seeded};
 pub use repr::{repr, repr_float, repr_int, repr_str, to_str};
@@ -69,4 +72,5 @@ pub use sequence::{elements, iterate, join, length, slice, subscript, to_list};
 pub use signature::{Parameter, Signature};
 pub use sum::sum;
 pub use syntax::{Argument, BitOperator, Expression, Relation, UnaryOperator, is_keyword, parse};
+pub use tokens::MAX_BYTES as MAX_EXPRESSION_BYTES;
 pub use value::{Opaque, Value};

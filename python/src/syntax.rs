@@ -502,10 +502,13 @@ impl Parser {
         let mut names = HashSet::new();
         // Raised once all is read, since what is no expression at all comes first.
         let mut wrong: Option<Exception> = None;
+        // What the last argument is called that was not given by its place.
+        let mut after: Option<&str> = None;
         while !self.take_operator(")") {
             let line = self.token().line;
             if self.take_operator("**") {
                 arguments.push(Argument::Entries(self.expression()?));
+                after = Some("keyword argument unpacking");
             } else if self.take_operator("*") {
                 arguments.push(Argument::Items(self.expression()?));
             } else {
@@ -540,6 +543,7 @@ impl Parser {
                             });
                         }
                         arguments.push(Argument::Keyword(name, value));
+                        after = Some("keyword argument");
                     }
                     None => {
                         let value = self.expression()?;
@@ -552,11 +556,6 @@ impl Parser {
                         if self.is_operator(":=") {
                             return Err(Exception::refused("names are not bound here"));
                         }
-                        let after = arguments.iter().rev().find_map(|argument| match argument {
-                            Argument::Keyword(..) => Some("keyword argument"),
-                            Argument::Entries(_) => Some("keyword argument unpacking"),
-                            _ => None,
-                        });
                         if let Some(after) = after {
                             wrong = Some(syntax_error(
                                 format_args!("positional argument follows {after}"),

@@ -5,8 +5,8 @@ use num_bigint::BigInt;
 use crate::characters::is_printable;
 use crate::{Exception, ExceptionKind, Outcome};
 
-/// Texts of more bytes are not read.
-pub(crate) const MAX_BYTES: usize = 1 << 20;
+/// Bytes of an expression; longer ones are refused unread.
+pub const MAX_BYTES: usize = 1 << 20;
 /// More brackets than these CPython does not nest either.
 const MAX_BRACKETS: usize = 200;
 
