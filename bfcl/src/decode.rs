@@ -123,8 +123,11 @@ pub fn calls_as_json(calls: &[DecodedCall]) -> Json {
 ///
 /// # Errors
 ///
-/// The `ValueError` of whole numbers with too many digits.
+/// The `ValueError` of whole numbers with too many digits; arguments that nest too deeply are refused.
 pub fn written_native_call(name: &str, arguments: &Map<String, Json>) -> Outcome<String> {
+    if !arguments.values().all(spar_python::is_json_shallow) {
+        return Err(Exception::refused("the arguments of a call nest too deeply"));
+    }
     let arguments: Outcome<Vec<String>> = arguments
         .iter()
         .map(|(name, value)| Ok(format!("{name}={}", repr(&spar_python::from_json(value))?)))
@@ -364,5 +367,11 @@ mod tests {
         let json = json!({"a": 1.0, "b": "it's", "c": [true, null]});
         let text = written_native_call("f", json.as_object().unwrap()).unwrap();
         assert_eq!(text, "f(a=1.0,b=\"it's\",c=[True, None])");
+        let mut deep = json!(1);
+        for _ in 0..1000 {
+            deep = json!([deep]);
+        }
+        let refused = written_native_call("f", &Map::from_iter([("a".to_owned(), deep)]));
+        assert_eq!(refused.unwrap_err().kind, spar_python::ExceptionKind::Refused);
     }
 }

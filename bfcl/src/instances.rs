@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use spar_python::{
-    Arguments, Dict, Exception, ExceptionKind, LiteralCall, Outcome, Scope, Signature, Value, eval,
-    from_json, is_keyword, json_dumps, to_str,
+    Arguments, Dict, Exception, ExceptionKind, LiteralCall, MAX_EXPRESSION_BYTES, Outcome, Scope,
+    Signature, Value, eval, from_json, is_keyword, json_dumps, to_str,
 };
 
 use crate::call_text::rewritten;
@@ -160,6 +160,10 @@ impl Instances {
 
     /// Carries out a call of any form.
     fn evaluate_any(&mut self, call: &str, process: &mut Process) -> Outcome<Value> {
+        if call.len() > MAX_EXPRESSION_BYTES {
+            // It is refused in any form, so that nobody need rewrite it.
+            return eval(call, &mut Objects { instances: self, process });
+        }
         let names = Arc::clone(&self.names);
         let call =
             rewritten(call, |method| self.method(method).map(|(place, ..)| &*names.objects[place]));
@@ -296,6 +300,19 @@ mod tests {
         assert_eq!(
             instances.execute("rm(*5)", &mut process),
             "Error during execution: bfcl_eval.eval_checker.multi_turn_eval.func_source_code.gorilla_file_system.GorillaFileSystem.rm() argument after * must be an iterable, not int"
+        );
+    }
+
+    #[test]
+    fn a_call_that_is_too_long_is_refused_before_it_is_rewritten() {
+        let (mut instances, mut process) = files();
+        let told = instances.execute(&"f(".repeat(MAX_EXPRESSION_BYTES), &mut process);
+        let bytes = 2 * MAX_EXPRESSION_BYTES;
+        assert_eq!(
+            told,
+            format!(
+                "Error during execution: the call has {bytes} bytes, {MAX_EXPRESSION_BYTES} are read"
+            )
         );
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use spar_python::{Outcome, equal, from_json, text};
+use spar_python::{Outcome, equal, from_json, is_json_shallow, text};
 
 use crate::domain::Domain;
 use crate::task::{Called, EvaluationCriteria, GoldAction, Message, RewardType, Tau2Task};
@@ -133,7 +133,8 @@ fn is_made(action: &GoldAction, call: &Called) -> bool {
         let kept = arguments.iter().filter(|(name, _)| is_compared(name));
         from_json(&kept.map(|(name, value)| (name.clone(), value.clone())).collect())
     };
-    equal(&kept(&action.arguments), &kept(&call.arguments))
+    call.arguments.values().all(is_json_shallow)
+        && equal(&kept(&action.arguments), &kept(&call.arguments))
 }
 
 /// What of some sentences an agent said: in small letters, commas taken out of what was said.

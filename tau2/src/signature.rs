@@ -2,7 +2,7 @@
 
 use serde_json::{Map, json};
 use spar_core::ToolSpec;
-use spar_python::{Exception, Outcome, Value, from_json};
+use spar_python::{Exception, Outcome, Value, from_json, is_json_shallow};
 
 /// What a tool does, as the release sorts them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,7 +111,7 @@ impl Signature {
     ///
     /// # Errors
     ///
-    /// The `TypeError` of a name that is not taken, or of arguments that are missing.
+    /// The `TypeError` of a name that is not taken, or of arguments that are missing; those that nest too deeply are refused.
     pub(crate) fn bind(
         &self,
         class: &str,
@@ -120,6 +120,9 @@ impl Signature {
         let mut bound = vec![None; self.parameters.len()];
         for (name, value) in arguments {
             match self.parameters.iter().position(|parameter| parameter.name == name) {
+                Some(_) if !is_json_shallow(value) => {
+                    return Err(Exception::refused("the arguments of a call nest too deeply"));
+                }
                 Some(place) => bound[place] = Some(from_json(value)),
                 None => {
                     return Err(Exception::type_error(format_args!(

@@ -34,6 +34,18 @@ fn ask(world: &mut World, name: &str, arguments: Value) -> (String, bool) {
 }
 
 #[test]
+fn arguments_that_nest_too_deeply_are_refused() {
+    let mut deep = json!(1);
+    for _ in 0..1000 {
+        deep = json!({ "a": [deep] });
+    }
+    let mut world = World::new(domain(), false, 0);
+    let (told, is_error) =
+        ask(&mut world, "update_task_status", json!({ "task_id": deep, "status": "pending" }));
+    assert!(is_error && told.contains("the arguments of a call nest too deeply"), "{told}");
+}
+
+#[test]
 fn errors_are_worded_as_python_words_them() {
     let mut world = World::new(domain(), false, 0);
     for (name, arguments, told) in [

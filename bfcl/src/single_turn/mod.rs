@@ -8,7 +8,7 @@ mod types;
 use std::str::FromStr;
 
 use serde_json::{Value as Json, json};
-use spar_python::{Exception, Outcome, Value, from_json};
+use spar_python::{Exception, Outcome, Value, from_json, is_json_shallow};
 
 use checker::Checker;
 
@@ -154,7 +154,8 @@ fn check_with_names(
     }
     let refuse =
         |what: &str| Exception::refused(format_args!("{what} is not as the release has it"));
-    let Some(calls) = calls.as_array().filter(|calls| calls.iter().all(Json::is_object)) else {
+    let is_read = |calls: &&Vec<Json>| calls.iter().all(|it| it.is_object() && is_json_shallow(it));
+    let Some(calls) = calls.as_array().filter(is_read) else {
         return Ok(SingleTurnVerdict::wrong(
             "ast_decoder:decoder_failed",
             "Invalid syntax. Failed to decode AST.",
@@ -233,5 +234,28 @@ fn has_call(calls: &Json) -> bool {
         None | Some([]) => false,
         Some([only]) => only.as_object().is_some_and(|call| !call.is_empty()),
         Some(_) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_that_nest_too_deeply_are_none() {
+        let mut deep = json!("x");
+        for _ in 0..1000 {
+            deep = json!([deep]);
+        }
+        let functions = json!([{ "name": "f", "parameters": {
+            "properties": { "a": { "type": "any" } }, "required": ["a"] } }]);
+        let answers = json!([{ "f": { "a": ["x"] } }]);
+        let check = |a: Json| {
+            let calls = json!([{ "f": { "a": a } }]);
+            check_single_turn("simple_python", Language::Python, &functions, &answers, &calls)
+        };
+        assert!(check(json!("x")).unwrap().is_valid);
+        let error_type = check(deep).unwrap().error_type;
+        assert_eq!(error_type.as_deref(), Some("ast_decoder:decoder_failed"));
     }
 }
