@@ -106,10 +106,8 @@ fn next(text: &str) -> (TokenKind, usize) {
         }
         '\'' => (TokenKind::Text, quoted(text, '\'')),
         '"' | '`' => (TokenKind::Quoted, quoted(text, first)),
-        '[' => match text.find(']') {
-            Some(end) => (TokenKind::Quoted, end + 1),
-            None => (TokenKind::Mark, 1),
-        },
+        // What is never closed ends with the query, as for SQLite.
+        '[' => (TokenKind::Quoted, text.find(']').map_or(text.len(), |end| end + 1)),
         'x' | 'X' if bytes.get(1) == Some(&b'\'') => {
             (TokenKind::Text, 1 + quoted(&text[1..], '\''))
         }
@@ -208,6 +206,17 @@ mod tests {
         assert_eq!(first_statement("SELECT 1; SELECT 2"), ("SELECT 1;", true));
         assert_eq!(first_statement("SELECT 1;;"), ("SELECT 1;", true));
         assert_eq!(first_statement("  -- nothing"), ("  -- nothing", false));
+    }
+
+    #[test]
+    fn what_is_never_closed_ends_with_the_query() {
+        // Were a bracket looked for anew behind each of them, this would go over a million million bytes.
+        let sql = format!("SELECT 1 {}", "[a ; ".repeat(1_000_000));
+        let kinds: Vec<_> = tokens(&sql).into_iter().map(|token| token.kind).collect();
+        let (space, word, number) = (TokenKind::Space, TokenKind::Word, TokenKind::Number);
+        assert_eq!(kinds, [word, space, number, space, TokenKind::Quoted]);
+        assert_eq!(first_statement(&sql), (&*sql, false));
+        assert_eq!(tokens("[a").pop().unwrap().name().as_deref(), Some("a"));
     }
 
     proptest! {
