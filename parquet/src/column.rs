@@ -27,6 +27,8 @@ pub(super) struct ColumnReader<'a> {
     pub(super) num_values: usize,
     /// Bytes that values of the row group may still take.
     pub(super) room: &'a mut usize,
+    /// Bytes that its pages may still have when they are unpacked: a page needs no values to be large.
+    pub(super) unpacked: &'a mut usize,
 }
 
 impl ColumnReader<'_> {
@@ -73,7 +75,9 @@ impl ColumnReader<'_> {
         Ok(column)
     }
 
-    fn unpacked(&self, packed: &[u8], size: usize) -> Result<Vec<u8>, Wrong> {
+    fn unpacked(&mut self, packed: &[u8], size: usize) -> Result<Vec<u8>, Wrong> {
+        let left = self.unpacked.checked_sub(size);
+        *self.unpacked = left.ok_or("the pages of a row group are too large")?;
         let page = match self.codec {
             0 => packed.to_vec(),
             1 => snappy::unpack(packed)?,
@@ -289,7 +293,12 @@ fn size_of(value: &Value) -> usize {
 fn text(bytes: &[u8]) -> Value {
     match std::str::from_utf8(bytes) {
         Ok(text) => text.into(),
-        Err(_) => bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into(),
+        Err(_) => {
+            const DIGITS: &[u8; 16] = b"0123456789abcdef";
+            let digit = |four: u8| char::from(DIGITS[usize::from(four)]);
+            let digits = bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]);
+            digits.collect::<String>().into()
+        }
     }
 }
 

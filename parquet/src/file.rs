@@ -105,7 +105,7 @@ impl ParquetFile {
     }
 
     fn read(&mut self, group: &Group) -> Result<Vec<Map<String, Value>>, Wrong> {
-        let mut room = MAX_GROUP_BYTES;
+        let (mut room, mut unpacked) = (MAX_GROUP_BYTES, MAX_GROUP_BYTES);
         let mut columns: Vec<Column> = Vec::with_capacity(group.chunks.len());
         for (leaf, chunk) in self.schema.leaves.iter().zip(&group.chunks) {
             let told = |what: Wrong| format!("column `{}`: {what}", leaf.path);
@@ -120,7 +120,8 @@ impl ParquetFile {
                 .and_then(|_| self.file.read_exact(&mut pages))
                 .map_err(|error| told(error.to_string()))?;
             let (codec, num_values) = (chunk.codec, chunk.num_values);
-            let reader = ColumnReader { leaf, codec, num_values, room: &mut room };
+            let reader =
+                ColumnReader { leaf, codec, num_values, room: &mut room, unpacked: &mut unpacked };
             columns.push(reader.read(&pages).map_err(told)?);
         }
         let used = (MAX_GROUP_BYTES - room) as u64;

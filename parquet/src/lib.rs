@@ -37,3 +37,5 @@ const MAX_FILE_BYTES: u64 = 64 << 30;
 const MAX_DEPTH: usize = 32;
 /// Bytes of a column's name, which stands in every row.
 const MAX_NAME_BYTES: usize = 1024;
+/// Bytes of the names of all columns, each with the names of those that it is in.
+const MAX_PATHS_BYTES: usize = 64 << 20;

@@ -1,7 +1,7 @@
 //! What columns there are, and how they are nested.
 
 use super::thrift::Thrift;
-use super::{MAX_DEPTH, MAX_NAME_BYTES, Wrong};
+use super::{MAX_DEPTH, MAX_NAME_BYTES, MAX_PATHS_BYTES, Wrong};
 
 /// How often a column is in what it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,7 +80,8 @@ pub(super) struct Schema {
 impl Schema {
     /// Reads the list of a file's description, parents before their children.
     pub(super) fn read(elements: &[Thrift<'_>]) -> Result<Self, Wrong> {
-        let mut reader = Reader { elements: elements.iter(), leaves: Vec::new() };
+        let mut reader =
+            Reader { elements: elements.iter(), leaves: Vec::new(), paths_left: MAX_PATHS_BYTES };
         let root = reader.elements.next().ok_or("it has no columns")?;
         let count = root.count(5, "the number of columns")?;
         let columns = reader.children(count, &[], (0, 0))?;
@@ -91,6 +92,8 @@ impl Schema {
 struct Reader<'a, 't> {
     elements: std::slice::Iter<'a, Thrift<'t>>,
     leaves: Vec<Leaf>,
+    /// Bytes that paths may still have: the name of a group stands in those of all its columns.
+    paths_left: usize,
 }
 
 impl Reader<'_, '_> {
@@ -131,6 +134,9 @@ impl Reader<'_, '_> {
         let path: Vec<&str> = path.iter().copied().chain([name]).collect();
         let kind = match element.int(5).unwrap_or(0) {
             0 => {
+                let bytes = path.iter().map(|name| name.len() + 1).sum();
+                let left = self.paths_left.checked_sub(bytes);
+                self.paths_left = left.ok_or("the names of its columns are too long")?;
                 self.leaves.push(Leaf {
                     path: path.join("."),
                     physical: physical(element),

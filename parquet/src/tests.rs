@@ -95,6 +95,24 @@ fn descriptions_that_are_deep_or_long_are_refused_at_once() {
     named.extend([b'n'].repeat(200_000));
     named.extend([0, 0]);
     assert!(told(&named).contains("a name of 200000 bytes"), "{}", told(&named));
+    // A group whose name stands in the paths of its seventy thousand columns.
+    let varint = |number: u32| {
+        let sevens = [number, number >> 7, number >> 14].map(|it| (it & 0x7f) as u8);
+        [sevens[0] | 0x80, sevens[1] | 0x80, sevens[2]]
+    };
+    let count = 70_000;
+    let mut paths = vec![0x29, 0xfc];
+    paths.extend(varint(count + 2));
+    paths.extend([0x48, 0x01, b'r', 0x15, 0x02, 0]);
+    paths.extend([0x35, 0, 0x18]);
+    paths.extend(varint(1000));
+    paths.extend([b'n'].repeat(1000));
+    paths.push(0x15);
+    paths.extend(varint(2 * count));
+    paths.push(0);
+    paths.extend([0x15, 0x0c, 0x25, 0x02, 0x18, 0x01, b'a', 0].repeat(count as usize));
+    paths.push(0);
+    assert!(told(&paths).contains("names of its columns are too long"), "{}", told(&paths));
 }
 
 #[test]

@@ -82,12 +82,19 @@ impl<'a> Bytes<'a> {
                 delta => number.checked_add(i64::from(delta)).ok_or("a field has no number")?,
             };
             let value = match kind {
-                1 => Thrift::Bool(true),
-                2 => Thrift::Bool(false),
+                1 | 2 => {
+                    self.count_value()?;
+                    Thrift::Bool(kind == 1)
+                }
                 kind => self.value(kind, depth)?,
             };
             fields.insert(number, value);
         }
+    }
+
+    fn count_value(&mut self) -> Result<(), Wrong> {
+        self.values = self.values.checked_sub(1).ok_or("its description is too long")?;
+        Ok(())
     }
 
     fn value(&mut self, kind: u8, depth: usize) -> Result<Thrift<'a>, Wrong> {
@@ -95,7 +102,7 @@ impl<'a> Bytes<'a> {
         if depth > MAX_DEPTH {
             return Err("its description is nested too deeply".to_owned());
         }
-        self.values = self.values.checked_sub(1).ok_or("its description is too long")?;
+        self.count_value()?;
         Ok(match kind {
             // Within lists, where it has a byte of its own.
             1 | 2 => Thrift::Bool(self.byte()? == 1),
@@ -177,5 +184,23 @@ impl<'a> Thrift<'a> {
             Some(Self::List(list)) => list,
             _ => &[],
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_description_has_no_more_values_than_are_counted() {
+        // Fields that are true, each the next by its number; and the same numbers within lists.
+        let fields = |count: usize| [vec![0x11; count], vec![0]].concat();
+        let mut few = Bytes { left: &fields(100), values: 100 };
+        assert!(matches!(few.structure(0), Ok(Thrift::Struct(fields)) if fields.len() == 100));
+        let mut many = Bytes { left: &fields(101), values: 100 };
+        assert_eq!(many.structure(0).unwrap_err(), "its description is too long");
+        let list = [&[0x19, 0xf1, 101][..], &[1; 101], &[0]].concat();
+        let mut many = Bytes { left: &list, values: 101 };
+        assert_eq!(many.structure(0).unwrap_err(), "its description is too long");
     }
 }
