@@ -38,6 +38,11 @@ pub struct EpisodeConfig {
     /// older recipes.) Default 600.
     #[serde(alias = "episode_timeout_secs")]
     pub command_time_secs: u64,
+    /// Seconds that an episode may lose to environments, tools and graders that broke after a wait, all its tries together: of
+    /// each such try, the time behind its last finished turn. Once so many are lost, it is not played anew, however many
+    /// further tries it would have, so that what hangs is not waited for again and again. The opening of a task's environment
+    /// is bounded in the same way. 0: no such try is repeated. Default 180.
+    pub stall_patience_secs: u64,
     /// What the policy sees.
     pub context: ContextConfig,
     /// How the task is put to the policy, and whether tools are offered: one of `spar list scaffolds`. Default
@@ -90,6 +95,7 @@ impl Default for EpisodeConfig {
             max_cost: None,
             turn_timeout_secs: 120,
             command_time_secs: 600,
+            stall_patience_secs: 180,
             context: ContextConfig::default(),
             scaffold: ScaffoldChoice::default(),
             parser: None,

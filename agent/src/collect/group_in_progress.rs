@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
-use spar_core::{Boundary, EndReason, Group, Message, Seed, Spend, Trajectory, redaction};
+use spar_core::{Boundary, EndReason, Group, Message, Seed, Source, Spend, Trajectory, redaction};
 use spar_envs::needs_sandbox;
 use spar_tasks::Task;
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 use super::attempt::{Attempt, Attempted, Common, Extra, Origin, Start, Unopened, spawned};
 use super::{
@@ -72,14 +73,45 @@ enum Try {
     },
     /// It was paused.
     Paused(Box<Trajectory>),
-    /// It broke, for reasons at this boundary.
-    Broke(Boundary),
+    /// It broke, for reasons at this boundary, so long after its last finished turn.
+    Broke(Boundary, Duration),
     /// It did not begin: no sandbox was asked for, because the backend fails or has no room.
     Refused(String),
     /// It did not begin: the backend could not make a sandbox. It is recorded.
     Absent,
     /// It was told to stop.
     Stopped,
+}
+
+/// The time that the tries of one episode, or of one start, have lost to what broke after a wait.
+struct Stalls {
+    lost: Duration,
+    patience: Duration,
+}
+
+impl Stalls {
+    fn new(config: &CollectConfig) -> Self {
+        let patience = Duration::from_secs(config.episode.stall_patience_secs);
+        Self { lost: Duration::ZERO, patience }
+    }
+
+    /// Counts a try that broke at this boundary, so long after it last got anywhere; whether there is to be no other.
+    fn are_spent(&mut self, boundary: Boundary, stalled: Duration) -> bool {
+        match boundary {
+            Boundary::Environment | Boundary::Grader => {
+                self.lost += stalled;
+                self.lost >= self.patience
+            }
+            // Policies and sandboxes are waited for by settings of their own.
+            Boundary::Policy | Boundary::Sandbox | Boundary::Cancelled => false,
+        }
+    }
+}
+
+/// The time that the turns of a trajectory took which were played in its own episode.
+fn time_of_turns(trajectory: &Trajectory) -> Duration {
+    let own = trajectory.turns.iter().filter(|turn| turn.source != Source::Inherited);
+    own.map(|turn| turn.policy_time + turn.environment_time).sum()
 }
 
 impl GroupInProgress<'_> {
@@ -252,6 +284,7 @@ impl GroupInProgress<'_> {
     ) -> Option<Leg> {
         let shared = self.shared;
         let CollectConfig { refills, sandbox_patience_secs, .. } = *shared.config;
+        let mut stalls = Stalls::new(shared.config);
         let task = &self.origin.task;
         let number = shared.config.plan(self.index).first_member + member;
         let seed = self.seed.derive("member", number);
@@ -274,8 +307,11 @@ impl GroupInProgress<'_> {
                 }
                 Try::Paused(trajectory) => return Some(Leg::Paused(*trajectory)),
                 Try::Stopped => return None,
-                Try::Broke(boundary) => {
+                Try::Broke(boundary, stalled) => {
                     attempt += 1;
+                    if stalls.are_spent(boundary, stalled) {
+                        return None;
+                    }
                     if attempt <= refills {
                         shared.tally(|counts| counts.refills += 1);
                     }
@@ -338,8 +374,10 @@ impl GroupInProgress<'_> {
             id: seed.derive("episode", number).as_u64() >> 11,
             seed,
         };
-        let (mut trajectories, replayed_turns, is_absent, is_paused) = match attempted.spawn().await
-        {
+        let started = Instant::now();
+        let attempted = attempted.spawn().await;
+        let taken = started.elapsed();
+        let (mut trajectories, replayed_turns, is_absent, is_paused) = match attempted {
             Attempted::Refused(detail) => return Some(Try::Refused(detail)),
             Attempted::Recorded { trajectories, replayed_turns, is_absent, is_paused } => {
                 (trajectories, replayed_turns, is_absent, is_paused)
@@ -376,7 +414,11 @@ impl GroupInProgress<'_> {
             EndReason::Failed { boundary: Boundary::Cancelled, .. } => Try::Stopped,
             EndReason::Failed { boundary, detail } => {
                 shared.remember(&task.id, detail);
-                if is_absent { Try::Absent } else { Try::Broke(*boundary) }
+                let played = further.iter().chain([&trajectory]).map(time_of_turns).sum();
+                match is_absent {
+                    true => Try::Absent,
+                    false => Try::Broke(*boundary, taken.saturating_sub(played)),
+                }
             }
             EndReason::Terminated | EndReason::Truncated { .. } => {
                 Try::Finished { trajectory: Box::new(trajectory), further }
@@ -426,14 +468,18 @@ impl Shared<'_> {
     async fn origin(&self, task: Arc<Task>, seed: Seed) -> Option<Origin> {
         let mut patience = Duration::from_secs(self.config.sandbox_patience_secs);
         let mut back_off = BackOff::new(SANDBOX_BACK_OFF.0, SANDBOX_BACK_OFF.1, seed);
-        let mut failures = 0;
+        let (mut failures, mut stalls) = (0, Stalls::new(self.config));
         while failures <= self.config.refills {
-            match self.open(&task, seed).await? {
+            let (opened, stalled) = self.open(&task, seed).await?;
+            match opened {
                 Ok(origin) => return Some(origin),
                 Err(Unopened::Failed(Boundary::Cancelled, _)) => return None,
                 Err(Unopened::Failed(boundary, detail)) => {
                     self.note(&task.id, boundary, &detail);
                     failures += 1;
+                    if stalls.are_spent(boundary, stalled) {
+                        return None;
+                    }
                 }
                 Err(Unopened::Refused(detail)) if patience.is_zero() => {
                     self.note(&task.id, Boundary::Sandbox, &detail);
@@ -453,18 +499,24 @@ impl Shared<'_> {
         None
     }
 
-    /// One try at it; `None` where nothing is played any more.
-    async fn open(&self, task: &Arc<Task>, seed: Seed) -> Option<Result<Origin, Unopened>> {
+    /// One try at it, and what it took; `None` where nothing is played any more.
+    async fn open(
+        &self,
+        task: &Arc<Task>,
+        seed: Seed,
+    ) -> Option<(Result<Origin, Unopened>, Duration)> {
         // Who waits for a place keeps no environment from others.
         let _environment = self.environments.acquire().await.ok()?;
         if self.request.cancellation.is_cancelled() {
             return None;
         }
         let (common, seed) = (Arc::clone(&self.common), seed.derive("environment", 0));
+        let started = Instant::now();
         let opened = spawned(common.origin(Arc::clone(task), seed)).await;
+        let taken = started.elapsed();
         let panicked =
             |text| Err(Unopened::Failed(Boundary::Environment, format!("it panicked: {text}")));
-        Some(opened.unwrap_or_else(panicked))
+        Some((opened.unwrap_or_else(panicked), taken))
     }
 
     fn note(&self, task: &str, boundary: Boundary, detail: &str) {

@@ -832,6 +832,33 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn what_hangs_is_not_waited_for_again_and_again() {
+        // A step takes two minutes, which is all that it may take; a turn before it does not count.
+        let mut origin = FakeEnvironment::new();
+        origin.step_time = Duration::from_secs(1000);
+        let policy = Arc::new(ScriptedPolicy::new(["right"]));
+        for (patience, tries) in [(0, 1), (100, 1), (180, 2), (250, 3), (100_000, 4)] {
+            let episode =
+                EpisodeConfig { stall_patience_secs: patience, ..EpisodeConfig::default() };
+            let config = CollectConfig { group_size: 1, episode, ..CollectConfig::default() };
+            let started = tokio::time::Instant::now();
+            let collection =
+                collect(SharedPlayer::Policy(policy.clone()), &origin, 1, &config).await;
+            let counts = collection.counts;
+            let found = (counts.environment_failures, counts.refills, counts.missing());
+            assert_eq!(found, (tries, tries - 1, 1), "{patience}");
+            assert_eq!(started.elapsed().as_secs(), 120 * tries as u64, "{patience}");
+        }
+        // What breaks at once is played anew as often as there are refills.
+        let mut brittle = FakeEnvironment::new();
+        brittle.step_time = Duration::from_secs(100);
+        brittle.breaks_after = Some(2);
+        let config = CollectConfig { group_size: 1, ..CollectConfig::default() };
+        let collection = collect(SharedPlayer::Policy(policy), &brittle, 1, &config).await;
+        assert_eq!(collection.counts.environment_failures, 4);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_start_that_finds_no_place_is_waited_for() {
         for (patience, finished, failures) in [(60, 2, 0), (0, 0, 1)] {
             let refusals = AtomicUsize::new(3);
