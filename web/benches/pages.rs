@@ -1,9 +1,12 @@
 //! Steps per second on MiniWoB++'s pages, side by side with the package's own Selenium environment.
 //!
 //! `MINIWOB_PYTHON` is a Python with `miniwob`, `selenium` and `gymnasium`, for which `chromedriver` is on the path (on Debian: `chromium-driver`): then
-//! both sides are measured by turns in one run, one window each, without screenshots, on the same tasks: clicks on elements drawn at random, ten at the
-//! most, then the next seed. `MINIWOB_SECONDS` (default 5) is how long each figure is measured, `MINIWOB_TASKS` names other tasks, with commas.
+//! both sides are measured by turns in one run, without screenshots, on the same tasks: clicks on elements drawn at random, ten at the most, then the
+//! next seed. Like for like spar shows elements and clicks by script, as Selenium's environment does; BrowserGym's way is its accessibility tree and
+//! the browser's mouse. `MINIWOB_SECONDS` (default 5) is how long each figure is measured, `MINIWOB_TASKS` names other tasks, with commas,
+//! `MINIWOB_PAGES` (default 1) is how many pages are played at one time, against as many processes of Selenium's environment.
 
+use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -12,13 +15,19 @@ use std::time::{Duration, Instant};
 use rand::RngExt;
 use serde_json::Value;
 use spar_core::Seed;
-use spar_web::Browsers;
-use spar_web::miniwob::{Episode, Options, Pages, Reset, Shown};
+use spar_web::miniwob::{Episode, Observing, Options, Pages, Reset};
+use spar_web::{Browsers, Input};
 
 const TASKS: &str =
     "click-checkboxes,click-button,click-tab-2,enter-text,email-inbox,use-autocomplete";
 const ROUNDS: u64 = 3;
 const MOST_STEPS: usize = 10;
+const WAYS: [(&str, Reset, Input, Observing); 4] = [
+    ("like for like, pages that go on", Reset::InPage, Input::Script, Observing::Dom),
+    ("like for like, fresh pages", Reset::Load, Input::Script, Observing::Dom),
+    ("BrowserGym's way, pages that go on", Reset::InPage, Input::Devices, Observing::Axtree),
+    ("BrowserGym's way, fresh pages", Reset::Load, Input::Devices, Observing::Axtree),
+];
 
 fn main() {
     // Cargo's tests start benches for nothing but to see that they do.
@@ -37,85 +46,133 @@ fn main() {
     runtime.block_on(compare(&pages));
 }
 
+/// What was measured.
+#[derive(Debug, Clone, Copy)]
+struct Figure {
+    steps_per_second: f64,
+    /// Time of processors, of all processes that have a part in it.
+    cpu_ms_per_step: f64,
+}
+
 async fn compare(pages: &Arc<Pages>) {
-    let seconds: u64 =
-        std::env::var("MINIWOB_SECONDS").map_or(5, |text| text.parse().expect("whole seconds"));
+    let number = |name: &str, default: u64| {
+        std::env::var(name).map_or(default, |text| text.parse().expect("a whole number"))
+    };
+    let time = Duration::from_secs(number("MINIWOB_SECONDS", 5));
+    let num_pages = number("MINIWOB_PAGES", 1);
     let tasks = std::env::var("MINIWOB_TASKS").unwrap_or_else(|_| TASKS.to_owned());
     let browsers = Browsers::default();
-    let mut reference = Reference::start();
-    let mut all = [Vec::new(), Vec::new()];
+    let mut references: Vec<Reference> =
+        (0..num_pages).filter_map(|_| Reference::start()).collect();
+    let others: Vec<u32> = references.iter().map(|reference| reference.child.id()).collect();
+    let mut all = [const { Vec::new() }; WAYS.len()];
     println!(
-        "steps per second, with the resets between episodes; MiniWoB++'s pages, clicks at random"
+        "steps per second (milliseconds of processors a step), with the resets between episodes; MiniWoB++'s pages, clicks at random, {num_pages} at one time"
     );
     for task in tasks.split(',') {
-        let mut rates: [Vec<f64>; 3] = Default::default();
+        let mut own = [const { Vec::new() }; WAYS.len()];
+        let mut other = Vec::new();
         for round in 0..ROUNDS {
-            let (seed, time) = (1000 * (round + 1), Duration::from_secs(seconds));
-            for (at, reset) in [Reset::Load, Reset::InPage].into_iter().enumerate() {
-                rates[at].push(play(&browsers, pages, task, seed, reset, time).await);
+            let seed = 100_000 * (round + 1);
+            for (way, figures) in WAYS.iter().zip(&mut own) {
+                let before = cpu_seconds(std::process::id(), &others);
+                let plays = (0..num_pages).map(|page| {
+                    let (browsers, pages) = (browsers.clone(), Arc::clone(pages));
+                    let (task, seed) = (task.to_owned(), seed + 10_000 * page);
+                    let options = Options {
+                        reset: way.1,
+                        input: way.2,
+                        observing: way.3,
+                        ..Options::default()
+                    };
+                    tokio::spawn(async move {
+                        play(&browsers, &pages, &task, seed, options, time).await
+                    })
+                });
+                let mut steps = 0;
+                let mut rate = 0.0;
+                for play in plays.collect::<Vec<_>>() {
+                    let (played, seconds) = play.await.expect("no page fails");
+                    steps += played;
+                    rate += played as f64 / seconds;
+                }
+                let spent = cpu_seconds(std::process::id(), &others) - before;
+                let cpu_ms_per_step = 1000.0 * spent / steps as f64;
+                figures.push(Figure { steps_per_second: rate, cpu_ms_per_step });
             }
-            if let Some(reference) = &mut reference {
-                rates[2].push(reference.play(task, seconds, seed));
+            if !references.is_empty() {
+                let cpu = || others.iter().map(|id| cpu_seconds(*id, &[])).sum::<f64>();
+                // Its browser starts, and the page is loaded, before the clock does.
+                references.iter_mut().for_each(|of| of.ask(task, Duration::ZERO, seed));
+                references.iter_mut().for_each(|of| _ = of.answer());
+                let before = cpu();
+                references.iter_mut().zip(0..).for_each(|(reference, page)| {
+                    reference.ask(task, time, seed + 10_000 * page);
+                });
+                let played: Vec<(f64, f64)> =
+                    references.iter_mut().map(Reference::answer).collect();
+                let steps: f64 = played.iter().map(|(steps, _)| steps).sum();
+                other.push(Figure {
+                    steps_per_second: played.iter().map(|(steps, seconds)| steps / seconds).sum(),
+                    cpu_ms_per_step: 1000.0 * (cpu() - before) / steps,
+                });
             }
         }
-        let [loaded, in_page] = [median(&rates[0]), median(&rates[1])];
-        print!("{task}: {loaded:.1} in fresh pages, {in_page:.1} in pages that go on");
-        if reference.is_some() {
-            let ratios = [0, 1].map(|at| {
-                median(
-                    &rates[at]
-                        .iter()
-                        .zip(&rates[2])
-                        .map(|(own, other)| own / other)
-                        .collect::<Vec<_>>(),
-                )
-            });
-            print!(
-                "; Selenium {:.1}: {:.1} and {:.1} times",
-                median(&rates[2]),
-                ratios[0],
-                ratios[1]
-            );
-            for (ratios, all) in ratios.into_iter().zip(&mut all) {
-                all.push(ratios);
-            }
+        println!("{task}");
+        if !other.is_empty() {
+            println!("  Selenium: {}", written(&other));
         }
-        println!();
+        for ((way, figures), ratios) in WAYS.iter().zip(&own).zip(&mut all) {
+            print!("  {}: {}", way.0, written(figures));
+            if !other.is_empty() {
+                let of = |figure: fn(&Figure) -> f64| {
+                    let both = figures.iter().zip(&other);
+                    median(
+                        &both.map(|(own, other)| figure(own) / figure(other)).collect::<Vec<_>>(),
+                    )
+                };
+                let ratio = of(|figure| figure.steps_per_second);
+                print!(
+                    "; {ratio:.1} times, {:.1} by processors",
+                    1.0 / of(|it| it.cpu_ms_per_step)
+                );
+                ratios.push(ratio);
+            }
+            println!();
+        }
     }
-    if !all[0].is_empty() {
-        let least = |of: &[f64]| of.iter().copied().fold(f64::INFINITY, f64::min);
-        println!(
-            "median over tasks: {:.1} times in fresh pages (least {:.1}), {:.1} in pages that go on (least {:.1})",
-            median(&all[0]),
-            least(&all[0]),
-            median(&all[1]),
-            least(&all[1])
-        );
+    for (way, ratios) in WAYS.iter().zip(&all).filter(|(_, ratios)| !ratios.is_empty()) {
+        let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
+        println!("{}: median over tasks {:.1} times, least {least:.1}", way.0, median(ratios));
     }
     browsers.close().await;
 }
 
-/// Steps per second of random clicks.
+fn written(figures: &[Figure]) -> String {
+    let of = |figure: fn(&Figure) -> f64| median(&figures.iter().map(figure).collect::<Vec<_>>());
+    format!("{:.1} ({:.1} ms)", of(|it| it.steps_per_second), of(|it| it.cpu_ms_per_step))
+}
+
+/// Steps of random clicks, and the seconds that they took.
 async fn play(
     browsers: &Browsers,
     pages: &Arc<Pages>,
     task: &str,
     seed: u64,
-    reset: Reset,
+    options: Options,
     time: Duration,
-) -> f64 {
-    let options = Options { reset, ..Options::default() };
+) -> (u64, f64) {
     let mut draw = Seed::from_u64(seed).rng();
     // The window is there before the clock starts, as the reference's is.
-    let first = Episode::begin(browsers, pages, task, seed, options.clone()).await;
+    let first = Episode::begin(browsers, pages, task, seed, options).await;
     let (mut episode, _) = first.expect("an episode begins");
     let (mut steps, mut episodes) = (0_u64, 0);
     let began = Instant::now();
     while began.elapsed() < time {
-        let mut shown = begin(&mut episode, browsers, pages, seed + episodes, &options).await;
+        let mut shown = episode.again(seed + episodes).await.expect("the next one begins");
         episodes += 1;
         for _ in 0..MOST_STEPS {
-            let bids: Vec<&str> = bids(&shown.text);
+            let bids = bids(&shown.text);
             let action = match bids.len() {
                 0 => "noop()".to_owned(),
                 len => format!("click('{}')", bids[draw.random_range(0..len)]),
@@ -127,31 +184,54 @@ async fn play(
             }
         }
     }
-    let rate = steps as f64 / began.elapsed().as_secs_f64();
+    let seconds = began.elapsed().as_secs_f64();
     episode.leave();
-    rate
+    (steps, seconds)
 }
 
-async fn begin(
-    episode: &mut Episode,
-    browsers: &Browsers,
-    pages: &Arc<Pages>,
-    seed: u64,
-    options: &Options,
-) -> Shown {
-    if options.reset == Reset::InPage {
-        return episode.again(seed).await.expect("the page goes on");
-    }
-    let task = episode.task().to_owned();
-    let begun = Episode::begin(browsers, pages, &task, seed, options.clone()).await;
-    let (fresh, shown) = begun.expect("an episode begins");
-    std::mem::replace(episode, fresh).leave();
-    shown
-}
-
+/// The numbers of elements in a tree or in HTML.
 fn bids(text: &str) -> Vec<&str> {
-    let lines = text.lines().map(str::trim_start).filter_map(|line| line.strip_prefix('['));
-    lines.filter_map(|line| line.split_once(']').map(|(bid, _)| bid)).collect()
+    let of_tree = |line: &'_ str| -> Option<(usize, usize)> {
+        let inner = line.strip_prefix('[')?;
+        Some((1, inner.find(']')?))
+    };
+    let of_html = |line: &'_ str| -> Option<(usize, usize)> {
+        let begin = line.find(" bid=\"")? + 6;
+        Some((begin, line[begin..].find('"')?))
+    };
+    let lines = text.lines().map(str::trim_start);
+    lines
+        .filter_map(|line| {
+            let (begin, length) = of_tree(line).or_else(|| of_html(line))?;
+            Some(&line[begin..begin + length])
+        })
+        .collect()
+}
+
+/// Seconds of processors that a process and its descendants have had, some of them left out; as far as Linux tells.
+fn cpu_seconds(root: u32, without: &[u32]) -> f64 {
+    const TICKS_PER_SECOND: f64 = 100.0;
+    let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
+    let mut ticks: HashMap<u32, f64> = HashMap::new();
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(id) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        let text = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        let Some((_, fields)) = text.rsplit_once(')') else { continue };
+        let fields: Vec<f64> =
+            fields.split_whitespace().map(|field| field.parse().unwrap_or(0.0)).collect();
+        children.entry(fields[1] as u32).or_default().push(id);
+        ticks.insert(id, fields[11] + fields[12]);
+    }
+    let mut todo = vec![root];
+    let mut sum = 0.0;
+    while let Some(id) = todo.pop() {
+        sum += ticks.get(&id).copied().unwrap_or(0.0);
+        let below = children.get(&id).into_iter().flatten();
+        todo.extend(below.filter(|id| !without.contains(id)));
+    }
+    sum / TICKS_PER_SECOND
 }
 
 fn median(of: &[f64]) -> f64 {
@@ -180,14 +260,18 @@ impl Reference {
         Some(Self { child, answers })
     }
 
-    fn play(&mut self, task: &str, seconds: u64, seed: u64) -> f64 {
+    fn ask(&mut self, task: &str, time: Duration, seed: u64) {
         let input = self.child.stdin.as_mut().expect("it is piped");
-        writeln!(input, "{task} {seconds} {seed}").expect("the reference listens");
+        writeln!(input, "{task} {} {seed}", time.as_secs_f64()).expect("the reference listens");
+    }
+
+    /// Steps, and the seconds that they took.
+    fn answer(&mut self) -> (f64, f64) {
         let mut line = String::new();
         self.answers.read_line(&mut line).expect("the reference answers");
         let told: Value = serde_json::from_str(&line).expect("the reference plays the task");
         let figure = |name: &str| told[name].as_f64().expect("a number");
-        figure("steps") / figure("seconds")
+        (figure("steps"), figure("seconds"))
     }
 }
 

@@ -1,6 +1,7 @@
 """Random clicks in MiniWoB++'s own Selenium environment; the other side of pages.rs, which starts it.
 
-For every line `TASK SECONDS SEED` on standard input, one line of JSON: steps, episodes and the seconds they took. No screenshots.
+For every line `TASK SECONDS SEED` on standard input, one line of JSON: steps, episodes and the seconds they took. No screenshots. The browser of the
+task before is closed where another one is asked for.
 """
 import json
 import random
@@ -18,6 +19,8 @@ open_envs = {}
 
 def environment(task):
     if task not in open_envs:
+        for name in list(open_envs):
+            open_envs.pop(name).close()
         open_envs[task] = gymnasium.make(f"miniwob/{task}-v1").unwrapped
     return open_envs[task]
 

@@ -2,19 +2,31 @@
 
 use std::time::Duration;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use spar_core::ToolSpec;
 
 use crate::action::{Act, ActionSet};
 use crate::browsers::LentWindow;
 use crate::hands::{Button, Hands, UnknownKey, insert_text};
+use crate::page::ask;
 use crate::tab::{Navigation, Tab};
 use crate::window::MAX_TABS;
 use crate::{ActionError, Server, WebError};
 use std::sync::Arc;
 
-const LOCATE: &str = include_str!("script/locate.js");
+/// With what elements are clicked and filled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Input {
+    /// The browser's mouse and keyboard, as BrowserGym has it.
+    #[default]
+    Devices,
+    /// Events that a script makes in the page, as MiniWoB++'s own environment has it: elements are clicked wherever they are and
+    /// whatever is in front of them. Plain clicks, `fill`, `clear`, `focus` and `select_option` are carried out so, in one question to the
+    /// page together with what it shows then; other actions need the devices.
+    Script,
+}
 
 /// How actions are carried out.
 #[derive(Debug, Clone)]
@@ -26,6 +38,8 @@ pub struct ActorOptions {
     /// How long pages go on behind each action before they are looked at, in milliseconds. BrowserGym waits 500, and about
     /// 100 for each call of its browser.
     pub settle_ms: u32,
+    /// With what elements are clicked and filled.
+    pub input: Input,
 }
 
 /// Somebody at a window.
@@ -37,6 +51,64 @@ pub struct Actor {
     options: ActorOptions,
     /// Milliseconds by which the page is to go on before it is looked at.
     due_ms: f64,
+    /// An action that a script is to carry out before.
+    scripted: Option<Scripted>,
+}
+
+/// An action that a script carries out.
+#[derive(Debug)]
+struct Scripted {
+    call: String,
+    purpose: Purpose,
+    bid: String,
+}
+
+/// What is evaluated in a page before it is looked at.
+#[derive(Debug, Default)]
+pub struct Due {
+    scripted: Option<Scripted>,
+    advance: String,
+}
+
+impl Due {
+    /// The expression, for [`ViewOptions::before`](crate::ViewOptions::before).
+    pub fn expression(&self) -> String {
+        let advance = if self.advance.is_empty() { "undefined" } else { &self.advance };
+        match &self.scripted {
+            None => format!("({advance}, undefined)"),
+            Some(Scripted { call, .. }) => {
+                format!("((acted) => {{ {advance}; return acted; }})({call})")
+            }
+        }
+    }
+
+    /// What is left of it where another document has come, which the action has been carried out before.
+    pub fn without_action(&self) -> Self {
+        Self { scripted: None, advance: self.advance.clone() }
+    }
+
+    /// Whether it carries out an action.
+    pub fn has_action(&self) -> bool {
+        self.scripted.is_some()
+    }
+
+    /// Why the action could not be carried out, by the value of the expression.
+    ///
+    /// # Errors
+    ///
+    /// [`WebError::Foreign`] where the page told something else.
+    pub fn error(&self, told: &Value) -> Result<Option<String>, WebError> {
+        match &self.scripted {
+            None => Ok(None),
+            Some(scripted) => scripted.error(told),
+        }
+    }
+}
+
+impl Scripted {
+    fn error(&self, told: &Value) -> Result<Option<String>, WebError> {
+        Ok(Located::read(told)?.error(&self.bid, self.purpose))
+    }
 }
 
 /// What came of an action.
@@ -114,7 +186,7 @@ impl From<UnknownKey> for Stop {
 impl Actor {
     /// Somebody at this window, whose pages `server` answers.
     pub fn new(window: LentWindow, server: Arc<dyn Server>, options: ActorOptions) -> Self {
-        Self { window, server, hands: Hands::default(), options, due_ms: 0.0 }
+        Self { window, server, hands: Hands::default(), options, due_ms: 0.0, scripted: None }
     }
 
     /// The window.
@@ -136,6 +208,7 @@ impl Actor {
     pub fn let_go(&mut self) {
         self.hands = Hands::default();
         self.due_ms = 0.0;
+        self.scripted = None;
     }
 
     /// Carries out the action that stands in a text.
@@ -168,6 +241,16 @@ impl Actor {
             Err(ActionError(text)) => return Ok(Performed::Failed(text)),
         };
         self.due_ms += f64::from(self.options.settle_ms);
+        if let Some(scripted) = self.scripted(&act) {
+            // With a clock of its own the page is asked once, for all of it.
+            if self.window.spec().clock_start.is_some() {
+                self.scripted = Some(scripted);
+                return Ok(Performed::Done);
+            }
+            let told = ask(&self.window.tab()?, &scripted.call).await?;
+            self.settle_navigation().await?;
+            return Ok(scripted.error(&told)?.map_or(Performed::Done, Performed::Failed));
+        }
         let performed = match self.perform(act).await {
             Ok(performed) => performed,
             Err(Stop::Told(text)) => Performed::Failed(text),
@@ -183,20 +266,43 @@ impl Actor {
         if tab.is_loading() { tab.wait_until_loaded().await } else { Ok(()) }
     }
 
-    /// Has the page go on for what is due, before it is looked at: an expression that does it on a page with a clock of its
-    /// own, or the time by the machine's.
+    /// Has the page go on for what is due, before it is looked at: by what is evaluated on a page with a clock of its own, an action
+    /// that a script carries out before it, or the time by the machine's.
     ///
     /// # Errors
     ///
     /// [`WebError`] where the browser has ended.
-    pub async fn settle(&mut self) -> Result<String, WebError> {
+    pub async fn settle(&mut self) -> Result<Due, WebError> {
         let millis = std::mem::take(&mut self.due_ms);
         if self.window.spec().clock_start.is_some() {
-            return Ok(format!("window.__spar_clock && __spar_clock.advance({millis})"));
+            let advance = format!("window.__spar_clock && __spar_clock.advance({millis})");
+            return Ok(Due { scripted: self.scripted.take(), advance });
         }
         tokio::time::sleep(Duration::from_millis(millis as u64)).await;
         self.settle_navigation().await?;
-        Ok(String::new())
+        Ok(Due::default())
+    }
+
+    /// The action as a script carries it out, where it is one of those.
+    fn scripted(&self, act: &Act) -> Option<Scripted> {
+        if self.options.input == Input::Devices {
+            return None;
+        }
+        let (bid, purpose, argument) = match act {
+            Act::Click { bid, button: Button::Left, modifiers: 0, times: 1 } => {
+                (bid, Purpose::Click, Value::Null)
+            }
+            Act::Fill { bid, value, with_menu: false } => {
+                (bid, Purpose::Fill, value.as_str().into())
+            }
+            Act::Clear(bid) => (bid, Purpose::Fill, "".into()),
+            Act::SelectOption { bid, options } => (bid, Purpose::Select, json!(options)),
+            Act::Focus(bid) => (bid, Purpose::Focus, Value::Null),
+            _ => return None,
+        };
+        // What is no number of an element is answered on the other way.
+        let call = is_bid(bid).then(|| locate_call(bid, purpose, &argument, false, true))?;
+        Some(Scripted { call, purpose, bid: bid.clone() })
     }
 
     async fn perform(&mut self, act: Act) -> Result<Performed, Stop> {
@@ -378,48 +484,65 @@ impl Actor {
         purpose: Purpose,
         argument: Value,
     ) -> Result<Located, Stop> {
-        let shown: String = bid.chars().take(100).collect();
-        let missing =
-            || Stop::Told(format!("ValueError: Could not find element with bid \"{shown}\""));
-        if bid.is_empty() || bid.len() > 64 {
-            return Err(missing());
+        if !is_bid(bid) {
+            let located = Located { missing: true, ..Located::default() };
+            return Err(Stop::Told(located.error(bid, purpose).unwrap_or_default()));
         }
-        let script = |is_scrolled: bool| {
-            format!(
-                "({LOCATE})({}, {}, {argument}, {is_scrolled})",
-                json!(bid),
-                json!(purpose.name())
-            )
-        };
-        let mut located = Located::read(tab.evaluate(&script(false)).await?)?;
+        let call = |is_scrolled: bool| locate_call(bid, purpose, &argument, is_scrolled, false);
+        let mut located = Located::read(&ask(tab, &call(false)).await?)?;
         if located.is_out_of_sight {
             scroll_into_sight(tab).await?;
-            located = Located::read(tab.evaluate(&script(true)).await?)?;
+            located = Located::read(&ask(tab, &call(true)).await?)?;
         }
-        if located.ready {
-            return Ok(located);
+        match located.error(bid, purpose) {
+            None => Ok(located),
+            Some(text) => Err(Stop::Told(text)),
         }
-        if located.missing {
-            return Err(missing());
+    }
+}
+
+fn is_bid(text: &str) -> bool {
+    !text.is_empty() && text.len() <= 64
+}
+
+/// The call by which an element is found and made ready, or by script acted on.
+fn locate_call(
+    bid: &str,
+    purpose: Purpose,
+    argument: &Value,
+    is_scrolled: bool,
+    is_by_script: bool,
+) -> String {
+    let (bid, name) = (json!(bid), json!(purpose.name()));
+    format!("__spar_page.locate({bid}, {name}, {argument}, {is_scrolled}, {is_by_script})")
+}
+
+impl Located {
+    fn read(told: &Value) -> Result<Self, WebError> {
+        Self::deserialize(told).map_err(|error| WebError::Foreign {
+            method: "Runtime.evaluate",
+            detail: error.to_string(),
+        })
+    }
+
+    /// Why the element cannot be acted on, in BrowserGym's words.
+    fn error(&self, bid: &str, purpose: Purpose) -> Option<String> {
+        if self.ready {
+            return None;
+        }
+        if self.missing {
+            let shown: String = bid.chars().take(100).collect();
+            return Some(format!("ValueError: Could not find element with bid \"{shown}\""));
         }
         let name = match purpose {
             Purpose::Select => "select_option",
             purpose => purpose.name(),
         };
-        Err(Stop::Told(match located.error.is_empty() {
-            false => format!("Error: Locator.{name}: Error: {}", located.error),
+        Some(match self.error.is_empty() {
+            false => format!("Error: Locator.{name}: Error: {}", self.error),
             true => {
-                format!("TimeoutError: Locator.{name}: Timeout 500ms exceeded: {}", located.why)
+                format!("TimeoutError: Locator.{name}: Timeout 500ms exceeded: {}", self.why)
             }
-        }))
-    }
-}
-
-impl Located {
-    fn read(told: Value) -> Result<Self, WebError> {
-        Self::deserialize(told).map_err(|error| WebError::Foreign {
-            method: "Runtime.evaluate",
-            detail: error.to_string(),
         })
     }
 }

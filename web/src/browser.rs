@@ -295,11 +295,14 @@ fn arguments(profile: &Path) -> Vec<OsString> {
         "--disable-backgrounding-occluded-windows",
         "--disable-renderer-backgrounding",
         "--disable-ipc-flooding-protection",
+        // A page that is loaded anew takes the place of the one before in its process; nothing of that is kept for the way back.
+        "--disable-back-forward-cache",
         // Windows of one origin each: a frame of another one has nothing to show anyway.
         "--disable-site-isolation-trials",
         "--disable-features=OverlayScrollbars,ExtendedOverlayScrollbars,IsolateOrigins,site-per-process,Translate,\
          MediaRouter,OptimizationHints,AutofillServerCommunication,InterestFeedContentSuggestions,PaintHolding,\
-         HttpsUpgrades,HttpsFirstBalancedModeAutoEnable",
+         HttpsUpgrades,HttpsFirstBalancedModeAutoEnable,RenderDocument,ProactivelySwapBrowsingInstance,\
+         SpareRendererForSitePerProcess,Prerender2,BackForwardCache",
         // Nothing reaches a network, should a request ever get past its interception.
         "--host-resolver-rules=MAP * ~NOTFOUND",
         "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",

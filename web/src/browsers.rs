@@ -90,6 +90,11 @@ impl Browsers {
         Ok(LentWindow { window: Some(window), shared, _permit: permit })
     }
 
+    /// Whether as many windows are lent as there may be.
+    pub fn has_no_more(&self) -> bool {
+        self.0.permits.available_permits() == 0
+    }
+
     /// Ends the browser, and waits for it; the next window brings up another one.
     pub async fn close(&self) {
         self.0.idle().clear();

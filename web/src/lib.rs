@@ -35,6 +35,7 @@ mod files;
 mod hands;
 mod keyboard;
 pub mod miniwob;
+mod page;
 mod server;
 pub mod site;
 mod tab;
@@ -46,7 +47,7 @@ mod window;
 pub use action::{
     ACTION_KINDS, ActionError, ActionKind, ActionSet, action_set_names, as_tool_call,
 };
-pub use actor::{Actor, ActorOptions, Performed};
+pub use actor::{Actor, ActorOptions, Due, Input, Performed};
 pub use axtree::{AxOptions, flatten_axtree};
 pub use browser::{BrowserOptions, PROGRAM_VARIABLE, browser_version, find_browser};
 pub use browsers::{Browsers, LentWindow};

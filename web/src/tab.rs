@@ -58,6 +58,8 @@ struct TabState {
     refused_download: bool,
     /// Addresses that were blocked since anybody asked; the last few.
     blocked: VecDeque<String>,
+    /// The document, by its number, that was small and had no frames when it was looked at last.
+    plain: Option<u64>,
 }
 
 /// A request whose answer takes its time, for as long as that lasts.
@@ -140,6 +142,18 @@ impl Tab {
     /// Whether a download was refused since this was asked last.
     pub fn take_refused_download(&self) -> bool {
         std::mem::take(&mut self.state().refused_download)
+    }
+
+    /// Whether what it shows was small and had no frames when it was looked at last.
+    pub(crate) fn is_plain(&self) -> bool {
+        let state = self.state();
+        state.plain == Some(state.documents)
+    }
+
+    /// Says whether what it shows is small and has no frames.
+    pub(crate) fn set_plain(&self, is_plain: bool) {
+        let mut state = self.state();
+        state.plain = is_plain.then_some(state.documents);
     }
 
     /// The last few addresses that were blocked since this was asked last.
@@ -270,7 +284,12 @@ impl Tab {
     ///
     /// [`WebError`] where the tab cannot do it.
     pub async fn set_viewport(&self, viewport: (u32, u32)) -> Result<(), WebError> {
-        self.call("Emulation.setDeviceMetricsOverride", metrics(viewport)).await.map(drop)
+        self.send_viewport(viewport).within(self.0.patience).await.map(drop)
+    }
+
+    /// As [`Tab::set_viewport`], sent now and waited for later.
+    pub(crate) fn send_viewport(&self, viewport: (u32, u32)) -> Reply {
+        self.send("Emulation.setDeviceMetricsOverride", metrics(viewport))
     }
 
     /// A picture of what it shows, as PNG, with so many pixels to a pixel of the page.
@@ -477,12 +496,13 @@ pub(crate) struct TabSetting {
     pub(crate) patience: Duration,
     pub(crate) viewport: (u32, u32),
     /// The script that runs in every document before its own.
-    pub(crate) first_script: Option<String>,
+    pub(crate) first_script: String,
 }
 
 impl TabSetting {
     fn commands(&self) -> Vec<(&'static str, Value)> {
-        let mut commands = vec![
+        let first_script = json!({ "source": self.first_script });
+        vec![
             ("Page.enable", Value::Null),
             ("Inspector.enable", Value::Null),
             ("Fetch.enable", json!({ "patterns": [{ "urlPattern": "*" }] })),
@@ -492,12 +512,9 @@ impl TabSetting {
             ("Emulation.setLocaleOverride", json!({ "locale": "en-US" })),
             ("Page.setInterceptFileChooserDialog", json!({ "enabled": true })),
             ("Input.setInterceptDrags", json!({ "enabled": true })),
-        ];
-        if let Some(source) = &self.first_script {
-            commands.push(("Page.addScriptToEvaluateOnNewDocument", json!({ "source": source })));
-        }
-        commands.push(("Runtime.runIfWaitingForDebugger", Value::Null));
-        commands
+            ("Page.addScriptToEvaluateOnNewDocument", first_script),
+            ("Runtime.runIfWaitingForDebugger", Value::Null),
+        ]
     }
 }
 

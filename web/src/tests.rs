@@ -39,11 +39,15 @@ async fn actor(browsers: &Browsers, pages: Vec<(&'static str, String)>) -> Actor
     let server: Arc<dyn Server> = Arc::new(Pages(pages));
     let window = browsers.window(&spec(), Arc::clone(&server)).await.unwrap();
     let actions = ActionSet::new(&["bid", "coord", "nav", "tab", "chat", "infeas"]).unwrap();
-    Actor::new(window, server, ActorOptions { actions, scale: 1.0, settle_ms: 500 })
+    Actor::new(
+        window,
+        server,
+        ActorOptions { actions, scale: 1.0, settle_ms: 500, input: Input::Devices },
+    )
 }
 
 async fn text(actor: &mut Actor) -> String {
-    let before = actor.settle().await.unwrap();
+    let before = actor.settle().await.unwrap().expression();
     let options =
         ViewOptions { axtree: Some(AxOptions::default()), colors: false, scale: 1.0, before };
     look(&actor.window().tab().unwrap(), &options).await.unwrap().axtree.unwrap()
@@ -155,7 +159,7 @@ async fn chromium_meets_hostile_pages_and_nothing_hangs() {
         let started = Instant::now();
         let mut actor = actor(&browsers, vec![("a", page(script)), ("b", page("1"))]).await;
         actor.perform_text("goto('http://a.test/a')").await.unwrap();
-        let before = actor.settle().await.unwrap();
+        let before = actor.settle().await.unwrap().expression();
         let options =
             ViewOptions { axtree: Some(AxOptions::default()), colors: false, scale: 1.0, before };
         let tab = actor.window().tab().unwrap();
@@ -164,7 +168,7 @@ async fn chromium_meets_hostile_pages_and_nothing_hangs() {
         let done = actor.perform_text(&format!("click('{}')", button.bid)).await;
         let told = match done {
             Ok(done) => {
-                let before = actor.settle().await.unwrap();
+                let before = actor.settle().await.unwrap().expression();
                 match actor.window().tab() {
                     Ok(tab) => match look(&tab, &ViewOptions { before, ..options }).await {
                         Ok(looked) => format!("{done:?}, too large: {}", looked.view.is_too_large),

@@ -8,39 +8,12 @@ use serde_json::{Value, json};
 
 use crate::WebError;
 use crate::axtree::{AxOptions, flatten_axtree};
+use crate::connection::Reply;
+use crate::page::{ATTRIBUTES, answer_of, send_question, send_unmark};
 use crate::tab::Tab;
 
-/// Elements and texts of a page that are shown; pages with more are not.
-const MAX_ELEMENTS: usize = 20_000;
-/// Attributes that are told in the text of a page.
-const ATTRIBUTES: [&str; 24] = [
-    "alt",
-    "aria-label",
-    "aria-expanded",
-    "aria-selected",
-    "cx",
-    "cy",
-    "data-index",
-    "data-result",
-    "fill",
-    "for",
-    "height",
-    "href",
-    "max",
-    "min",
-    "name",
-    "placeholder",
-    "points",
-    "r",
-    "role",
-    "style",
-    "title",
-    "width",
-    "x",
-    "y",
-];
-const MARK: &str = include_str!("script/mark.js");
-const UNMARK: &str = include_str!("script/unmark.js");
+/// Elements and texts of a page whose tree is asked for before it is known what the page has come to.
+const MAX_PLAIN: usize = 2000;
 const FACTS: &str = include_str!("script/facts.js");
 
 /// An element, or a text inside one.
@@ -111,6 +84,28 @@ pub struct ElementFacts {
     pub center: Option<(f64, f64)>,
 }
 
+/// What a page tells.
+#[derive(Deserialize)]
+struct Told {
+    #[serde(default)]
+    before: Value,
+    marked: Marked,
+}
+
+impl Told {
+    /// From JSON in a text, or from an object.
+    fn read(value: Value) -> Result<Self, WebError> {
+        let read = match &value {
+            Value::String(text) => serde_json::from_str(text),
+            value => Self::deserialize(value),
+        };
+        read.map_err(|error| WebError::Foreign {
+            method: "Runtime.evaluate",
+            detail: error.to_string(),
+        })
+    }
+}
+
 #[derive(Deserialize)]
 struct Marked {
     elements: Vec<Element>,
@@ -150,34 +145,41 @@ pub struct Looked {
 ///
 /// [`WebError`] where the tab cannot do it.
 pub async fn look(tab: &Tab, options: &ViewOptions) -> Result<Looked, WebError> {
-    let asked = json!({
-        "limit": MAX_ELEMENTS,
-        "aria": options.axtree.is_some(),
-        "attributes": ATTRIBUTES,
-        "colors": options.colors,
-    });
     let before = if options.before.is_empty() { "null" } else { &options.before };
-    let script = format!(
-        "(() => {{ const before = ({before}); return {{ before, marked: ({MARK})({asked}) }}; }})()"
-    );
-    let mut answer = tab.evaluate(&script).await?;
-    let told = answer.get_mut("before").map(Value::take).unwrap_or_default();
-    let marked = answer.get_mut("marked").map(Value::take).unwrap_or_default();
-    let marked = Marked::deserialize(marked).map_err(|error| WebError::Foreign {
-        method: "Runtime.evaluate",
-        detail: error.to_string(),
-    })?;
-    let frames = marked.frames;
+    let (aria, colors) = (options.axtree.is_some(), options.colors);
+    let call = format!("__spar_page.look(() => ({before}), {aria}, {colors})");
+    let asked = send_question(tab, &call);
+    // The tree of a page that was small and had no frames is asked for at once: commands are carried out in the order in which
+    // they are sent.
+    let wants_tree_alone = options.axtree.is_some_and(|of| !of.wants_facts());
+    let mut ahead = (wants_tree_alone && tab.is_plain()).then(|| send_tree(tab));
+    let told = Told::read(answer_of(tab, &call, asked).await?)?;
+    let marked = told.marked;
+    let (frames, num_elements) = (marked.frames, marked.elements.len());
     let view = View::new(marked.elements, marked.focused, marked.is_too_large);
+    let is_plain = frames == 0 && num_elements <= MAX_PLAIN;
     let mut axtree = None;
-    if let Some(of) = options.axtree
-        && !view.is_too_large
-    {
-        axtree = Some(read_axtree(tab, of, options.scale, frames > 0).await?);
-    } else if options.axtree.is_some() {
-        tab.evaluate(&format!("({UNMARK})()")).await?;
+    if let Some(of) = options.axtree {
+        tab.set_plain(is_plain);
+        if view.is_too_large {
+            if ahead.is_none() {
+                tab.value_of(send_unmark(tab)).await?;
+            }
+        } else if frames > 0 && ahead.take().is_some() {
+            // It has got frames: their trees are read as well, with marks that are put anew.
+            let again = ViewOptions { before: String::new(), ..options.clone() };
+            let looked = Box::pin(look(tab, &again)).await?;
+            return Ok(Looked { before: told.before, ..looked });
+        } else {
+            axtree = Some(read_axtree(tab, of, options.scale, frames > 0, ahead).await?);
+        }
     }
-    Ok(Looked { view, axtree, before: told })
+    Ok(Looked { view, axtree, before: told.before })
+}
+
+/// Asks for the accessibility tree, and takes the marks from the page behind it.
+fn send_tree(tab: &Tab) -> (Reply, Reply) {
+    (tab.send("Accessibility.getFullAXTree", Value::Null), send_unmark(tab))
 }
 
 async fn read_axtree(
@@ -185,6 +187,7 @@ async fn read_axtree(
     options: AxOptions,
     scale: f64,
     has_frames: bool,
+    ahead: Option<(Reply, Reply)>,
 ) -> Result<String, WebError> {
     let mut facts = HashMap::new();
     if options.wants_facts() {
@@ -192,12 +195,10 @@ async fn read_axtree(
     }
     if has_frames {
         let (nodes, inner) = read_frames(tab).await?;
-        tab.evaluate(&format!("({UNMARK})()")).await?;
+        tab.value_of(send_unmark(tab)).await?;
         return Ok(flatten_axtree(&nodes, &inner, &facts, options));
     }
-    let tree = tab.send("Accessibility.getFullAXTree", Value::Null);
-    // Sent at once, and carried out behind it.
-    let unmarked = tab.send_expression(&format!("({UNMARK})()"));
+    let (tree, unmarked) = ahead.unwrap_or_else(|| send_tree(tab));
     let mut tree = tree.within(tab.patience()).await?;
     tab.value_of(unmarked).await?;
     let nodes = tree.get_mut("nodes").map(Value::take).unwrap_or_default();

@@ -10,6 +10,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::WebError;
 use crate::browser::Browser;
 use crate::connection::Session;
+use crate::page::first_script;
 use crate::server::Server;
 use crate::tab::{Tab, TabSetting};
 
@@ -103,10 +104,8 @@ impl Window {
         let context = answer.get("browserContextId").and_then(Value::as_str);
         let context = context
             .ok_or_else(|| WebError::Foreign { method: METHOD, detail: "no id".to_owned() })?;
-        let clock = spec.clock_start.map(|start| {
-            include_str!("script/clock.js").replace("START_MILLIS", &start.to_string())
-        });
-        let setting = TabSetting { patience, viewport: spec.viewport, first_script: clock };
+        let first_script = first_script(spec.clock_start);
+        let setting = TabSetting { patience, viewport: spec.viewport, first_script };
         let state = Arc::new(WindowState {
             server: Arc::new(Mutex::new(server)),
             setting,

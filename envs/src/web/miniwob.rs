@@ -11,7 +11,7 @@ use spar_web::miniwob::{
     Episode, Observing, Options, Pages, Reset, RewardKind, Shown, has_oracle, next_action,
     task_rows,
 };
-use spar_web::{ACTION_KINDS, ActionSet, WebError, find_browser};
+use spar_web::{ACTION_KINDS, ActionSet, Input, WebError, find_browser};
 
 use super::Windows;
 use super::turn::{Place, Seen, Turn, carry_out, in_words, of_player};
@@ -28,7 +28,7 @@ pub(super) const STEP: Duration = Duration::from_secs(120);
 /// Parameters: `seed`, BrowserGym's; `task`, or `tasks`, which take turns by seed: a list of names, `all` (default) or `oracle` (those that have a
 /// player by rules). `observation`: `axtree` (default), `dom`, `both` or `none`; `screenshot`, a picture beside it (default false). `reward`: `success`
 /// (default), `raw` or `time-scaled`; `time_ms`, the time of an episode (default 1000000). `reset`: `load` (default) or `in-page`. `actions`, BrowserGym's sets
-/// (default `chat`, `infeas`, `bid`, `nav`, `tab`). `settle_ms`, how long the page goes on behind an action (default 600).
+/// (default `chat`, `infeas`, `bid`, `nav`, `tab`). `input`: `devices` (default) or `script`. `settle_ms`, how long the page goes on behind an action (default 600).
 ///
 /// The page's own clock goes on with actions alone, so that equal actions show equal pages. The part of the reward is `success`, or `page` where it is the
 /// page's own. Whoever leaves the page or loads it anew ends the episode with nothing.
@@ -77,6 +77,8 @@ struct Parameters {
     #[serde(default)]
     reset: Reset,
     actions: Option<Vec<String>>,
+    #[serde(default)]
+    input: Input,
     time_ms: Option<u32>,
     settle_ms: Option<u32>,
 }
@@ -146,6 +148,7 @@ impl MiniWob {
             reward: given.reward,
             observing: given.observation,
             has_screenshot: given.screenshot,
+            input: given.input,
             actions: given.actions.unwrap_or(usual.actions),
             time_ms: given.time_ms.unwrap_or(usual.time_ms),
             settle_ms: given.settle_ms.unwrap_or(usual.settle_ms),

@@ -37,7 +37,8 @@ impl Windows {
         (&self.browsers, Waiting(Arc::clone(&self.idle)))
     }
 
-    /// Begins an episode of MiniWoB++: in a page that goes on, where that is wanted and there is one.
+    /// Begins an episode of MiniWoB++, in a window that another one has left where there is one: in its page where that is wanted and
+    /// possible, else with the page loaded anew.
     pub(super) async fn begin(
         &self,
         pages: &Arc<Pages>,
@@ -47,7 +48,7 @@ impl Windows {
     ) -> Result<(Episode, Shown), WebError> {
         if let Some(mut episode) = self.take(task, options) {
             // Where the page is broken, another one is loaded.
-            if let Ok(shown) = episode.again(seed).await {
+            if let Ok(shown) = episode.again_with(task, seed).await {
                 return Ok((episode, shown));
             }
         }
@@ -55,10 +56,10 @@ impl Windows {
         Episode::begin(browsers, pages, task, seed, options.clone()).await
     }
 
-    /// Ends an episode; its page is kept for the next one where that may begin in it.
+    /// Ends an episode; its window is kept for the next one where that may begin in it.
     pub(super) fn end(&self, episode: Episode, options: &Options) {
         let mut idle = lock(&self.idle);
-        if options.reset == Reset::InPage && idle.waiting == 0 {
+        if idle.waiting == 0 && episode.has_one_tab() {
             idle.pages.push((episode, options.clone()));
             return;
         }
@@ -74,9 +75,14 @@ impl Windows {
 
     fn take(&self, task: &str, options: &Options) -> Option<Episode> {
         let mut idle = lock(&self.idle);
-        let is_it = |(episode, of): &(Episode, Options)| episode.task() == task && of == options;
-        let place = idle.pages.iter().position(is_it)?;
-        Some(idle.pages.swap_remove(place).0)
+        let of_task = |(episode, of): &(Episode, Options)| episode.task() == task && of == options;
+        let place = idle.pages.iter().position(of_task).or_else(|| {
+            // A page to go on in is opened for every task, as long as there are windows for that.
+            let may_turn = options.reset == Reset::Load || self.browsers.has_no_more();
+            idle.pages.iter().position(|(_, of)| of == options).filter(|_| may_turn)
+        })?;
+        // Behind the others, which wait longer.
+        Some(idle.pages.remove(place).0)
     }
 }
 

@@ -8,9 +8,10 @@ use spar_core::ToolSpec;
 
 use super::pages::Pages;
 use super::seed::page_seed;
+use crate::connection::Reply;
 use crate::{
-    ActionSet, Actor, ActorOptions, AxOptions, Browsers, Looked, Navigation, Performed, Server,
-    Tab, View, ViewOptions, WebError, WindowSpec, look,
+    ActionSet, Actor, ActorOptions, AxOptions, Browsers, Due, Input, Looked, Navigation, Performed,
+    Server, Tab, View, ViewOptions, WebError, WindowSpec, look,
 };
 
 /// The window as BrowserGym opens it, in pixels.
@@ -31,7 +32,6 @@ pub enum Reset {
     #[default]
     Load,
     /// In the page of the episode before where the task forgets that [wholly](super::TaskRow::is_safe_in_page), else as `Load`.
-    /// About thirty times as fast.
     InPage,
 }
 
@@ -78,13 +78,16 @@ pub struct Options {
     pub has_screenshot: bool,
     /// The sets of actions; `noop` is always there.
     pub actions: Vec<String>,
+    /// With what elements are clicked and filled.
+    pub input: Input,
     /// The time of an episode in milliseconds, after which the page ends it. Default BrowserGym's million; MiniWoB++'s own
     /// is 10000 for most tasks.
     pub time_ms: u32,
     /// How long the page goes on behind an action before it is looked at, in milliseconds. Default 600.
     pub settle_ms: u32,
     /// Whether the window grows behind the first look as BrowserGym's does, from 332 by 214 to 780 by 493 pixels, so that more is in
-    /// sight and less is scrolled. Screenshots show what the small window does. Default true.
+    /// sight and less is scrolled. Screenshots show what the small window does. With [`Input::Script`], to which that makes no
+    /// difference, it never does. Default true.
     pub grows: bool,
     /// When the page's own clock begins, in milliseconds since 1970; absent, the page has the machine's clock.
     pub clock_start: Option<i64>,
@@ -99,6 +102,7 @@ impl Default for Options {
             axtree: AxOptions::default(),
             has_screenshot: false,
             actions: ["chat", "infeas", "bid", "nav", "tab"].map(str::to_owned).to_vec(),
+            input: Input::Devices,
             time_ms: 1_000_000,
             settle_ms: 600,
             grows: true,
@@ -119,6 +123,8 @@ pub struct Episode {
     number: u64,
     is_over: bool,
     is_grown: bool,
+    /// The window grows, for which nobody has waited yet.
+    growing: Option<Reply>,
 }
 
 /// What an episode shows.
@@ -190,7 +196,12 @@ impl Episode {
         let actor = Actor::new(
             window,
             server,
-            ActorOptions { actions, scale: SCALE, settle_ms: options.settle_ms },
+            ActorOptions {
+                actions,
+                scale: SCALE,
+                settle_ms: options.settle_ms,
+                input: options.input,
+            },
         );
         let tab = actor.window().tab()?;
         let mut episode = Self {
@@ -202,6 +213,7 @@ impl Episode {
             number: 0,
             is_over: false,
             is_grown: false,
+            growing: None,
         };
         let shown = episode.load(seed).await?;
         Ok((episode, shown))
@@ -213,13 +225,28 @@ impl Episode {
     ///
     /// As [`Episode::begin`]; the window cannot be used any longer then.
     pub async fn again(&mut self, seed: u64) -> Result<Shown, WebError> {
+        self.has_grown().await?;
         let is_same = !self.tab.is_closed() && is_at(&self.tab, &self.task);
         let is_safe = super::tasks::is_safe_in_page(&self.task);
-        let has_one_tab = self.actor.window().tabs().len() == 1;
-        match self.options.reset == Reset::InPage && is_same && is_safe && has_one_tab {
+        match self.options.reset == Reset::InPage && is_same && is_safe && self.has_one_tab() {
             true => self.start(seed).await,
             false => self.load(seed).await,
         }
+    }
+
+    /// Whether an episode of another task may begin in the window with [`Episode::again_with`].
+    pub fn has_one_tab(&self) -> bool {
+        self.actor.window().tabs().len() == 1
+    }
+
+    /// Begins an episode of another task in the same window.
+    ///
+    /// # Errors
+    ///
+    /// As [`Episode::begin`]; the window cannot be used any longer then.
+    pub async fn again_with(&mut self, task: &str, seed: u64) -> Result<Shown, WebError> {
+        task.clone_into(&mut self.task);
+        self.again(seed).await
     }
 
     /// What the task demands.
@@ -243,6 +270,7 @@ impl Episode {
     ///
     /// [`WebError`] where the browser does not do its part.
     pub async fn act(&mut self, text: &str) -> Result<Shown, WebError> {
+        self.has_grown().await?;
         let performed = self.actor.perform_text(text).await?;
         self.after(performed).await
     }
@@ -257,6 +285,7 @@ impl Episode {
         name: &str,
         arguments: &Map<String, Value>,
     ) -> Result<Shown, WebError> {
+        self.has_grown().await?;
         let performed = self.actor.perform_call(name, arguments).await?;
         self.after(performed).await
     }
@@ -282,14 +311,30 @@ impl Episode {
             self.tab.set_viewport(VIEWPORT).await?;
         }
         let (drawn, time, task) = (page_seed(seed), self.options.time_ms, Value::from(&*self.task));
-        let begun = self.tab.evaluate(&format!("({BEGIN})({drawn}, {time}, {task})")).await?;
-        self.goal = begun.get("goal").and_then(Value::as_str).unwrap_or_default().to_owned();
         self.number = 0;
         self.is_over = false;
         // Half of what an action gets: BrowserGym makes a few calls and does not wait.
-        let advance =
-            format!("window.__spar_clock && __spar_clock.advance({})", self.options.settle_ms / 2);
-        self.look(advance, None).await
+        let begin = format!(
+            "((begun) => {{ window.__spar_clock && __spar_clock.advance({}); return begun; }})(({BEGIN})({drawn}, {time}, {task}))",
+            self.options.settle_ms / 2
+        );
+        let tab = self.actor.window().tab()?;
+        let mut looked = look(&tab, &self.view_options(&begin)).await?;
+        let begun = told(&mut looked);
+        self.goal = begun.get("goal").and_then(Value::as_str).unwrap_or_default().to_owned();
+        self.show(&tab, looked, None).await
+    }
+
+    /// Waits until the window has grown.
+    async fn has_grown(&mut self) -> Result<(), WebError> {
+        match self.growing.take() {
+            Some(growing) => growing.within(self.tab.patience()).await.map(drop),
+            None => Ok(()),
+        }
+    }
+
+    fn view_options(&self, before: &str) -> ViewOptions {
+        self.options.view_options(&self.task, format!("[{before}, {STATE}]"))
     }
 
     async fn after(&mut self, performed: Performed) -> Result<Shown, WebError> {
@@ -299,8 +344,8 @@ impl Episode {
             Performed::Infeasible(_) => is_given_up = true,
             Performed::Failed(text) => error = Some(text),
         }
-        let advance = self.actor.settle().await?;
-        let mut shown = self.look(advance, error).await?;
+        let due = self.actor.settle().await?;
+        let mut shown = self.look(&due, error).await?;
         if is_given_up {
             shown.is_over = true;
             self.is_over = true;
@@ -309,21 +354,39 @@ impl Episode {
     }
 
     /// Lets the page go on, and reads it.
-    async fn look(&mut self, advance: String, error: Option<String>) -> Result<Shown, WebError> {
+    async fn look(&mut self, due: &Due, error: Option<String>) -> Result<Shown, WebError> {
         let tab = self.actor.window().tab()?;
-        let before = match advance.is_empty() {
-            true => STATE.to_owned(),
-            false => format!("({advance}, {STATE})"),
-        };
-        let options = self.options.view_options(&self.task, before);
-        let looked = match look(&tab, &options).await {
-            // A page that goes elsewhere while it is read takes the script with it: what comes is read.
-            Err(WebError::Script { .. } | WebError::Refused { .. }) => {
-                tab.wait_until_loaded().await?;
-                look(&tab, &options).await?
+        let (looked, error) = match look(&tab, &self.view_options(&due.expression())).await {
+            Ok(mut looked) => {
+                let error = error.or(due.error(&told(&mut looked))?);
+                let has_left = due.has_action() && tab.is_loading();
+                ((!has_left).then_some(looked), error)
             }
-            looked => looked?,
+            // A page that goes elsewhere while it is read takes the script with it.
+            Err(WebError::Script { .. } | WebError::Refused { .. }) => (None, error),
+            Err(error) => return Err(error),
         };
+        let looked = match looked {
+            Some(looked) => looked,
+            // What comes is read.
+            None => {
+                tab.wait_until_loaded().await?;
+                let rest = due.without_action().expression();
+                let mut looked = look(&tab, &self.view_options(&rest)).await?;
+                told(&mut looked);
+                looked
+            }
+        };
+        self.show(&tab, looked, error).await
+    }
+
+    /// What was read off the page, and what it earns.
+    async fn show(
+        &mut self,
+        tab: &Tab,
+        looked: Looked,
+        error: Option<String>,
+    ) -> Result<Shown, WebError> {
         let Looked { view, axtree, before: state } = looked;
         let number = |at: usize| state.get(at).and_then(Value::as_f64);
         let episode = number(0).map(|number| number as u64);
@@ -332,7 +395,7 @@ impl Episode {
         }
         // Another tab, another address or another document: nothing is earned there.
         let is_left = tab.target() != self.tab.target()
-            || !is_at(&tab, &self.task)
+            || !is_at(tab, &self.task)
             || episode != Some(self.number);
         let (raw, scaled) = (number(1).unwrap_or(0.0), number(2).unwrap_or(0.0));
         let is_done = state.get(3).and_then(Value::as_bool).unwrap_or(false);
@@ -353,8 +416,9 @@ impl Episode {
             screenshot = Some(tab.screenshot(VIEWPORT, SCALE).await?);
         }
         let is_small = !self.is_grown || self.options.has_screenshot;
-        if self.options.grows && is_small && !is_left {
-            tab.set_viewport(GROWN).await?;
+        let grows = self.options.grows && self.options.input == Input::Devices;
+        if grows && is_small && !is_left {
+            self.growing = Some(tab.send_viewport(GROWN));
             self.is_grown = true;
         }
         let text = self.text(&view, axtree);
@@ -373,6 +437,15 @@ impl Episode {
             Observing::None => String::new(),
         }
     }
+}
+
+/// Takes what was told before the state, which alone is left.
+fn told(looked: &mut Looked) -> Value {
+    let parts = looked.before.as_array_mut().map(std::mem::take).unwrap_or_default();
+    let mut parts = parts.into_iter();
+    let told = parts.next().unwrap_or_default();
+    looked.before = parts.next().unwrap_or_default();
+    told
 }
 
 /// Whether a tab shows the page of a task, wherever on it: links to `#` lead to no other one.

@@ -123,7 +123,11 @@ impl Server for Pages {
             return Some(Response::not_found());
         };
         let content_type = media_type(path);
-        let headers = Vec::new();
+        // Scripts and styles stay in the memory of a page's process, and are not asked for, and read, with every episode.
+        let headers = match path.ends_with(".html") {
+            true => Vec::new(),
+            false => vec![("Cache-Control".into(), "max-age=86400, immutable".to_owned())],
+        };
         Some(Response {
             status: 200,
             content_type: Cow::Borrowed(content_type),

@@ -4,7 +4,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
-use crate::{BrowserOptions, Browsers};
+use crate::{BrowserOptions, Browsers, Input};
+
+/// Tasks of which script and devices show the same.
+const PLAYED_BY_SCRIPT: [&str; 12] = [
+    "click-button",
+    "click-button-sequence",
+    "click-checkboxes",
+    "click-dialog",
+    "click-link",
+    "click-option",
+    "click-tab",
+    "click-test-2",
+    "enter-password",
+    "enter-text",
+    "focus-text-2",
+    "use-autocomplete",
+];
 
 fn browsers() -> Browsers {
     let options = BrowserOptions {
@@ -95,6 +111,53 @@ async fn chromium_miniwob_shows_the_same_in_a_page_that_goes_on() {
     }
     browsers.close().await;
     assert!(told.is_empty(), "{told:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Chromium"]
+async fn chromium_miniwob_is_played_by_script() {
+    let Some(pages) = pages() else { return };
+    let browsers = browsers();
+    let options = Options {
+        reset: Reset::InPage,
+        observing: Observing::Dom,
+        input: Input::Script,
+        ..Options::default()
+    };
+    let mut failed = Vec::new();
+    for task in chosen(&PLAYED_BY_SCRIPT.map(str::to_owned), 4) {
+        let begun = Episode::begin(&browsers, &pages, &task, 100, options.clone()).await;
+        let (mut episode, mut shown) = begun.unwrap_or_else(|error| panic!("{task}: {error}"));
+        let mut by_devices = {
+            let options = Options { input: Input::Devices, ..options.clone() };
+            Episode::begin(&browsers, &pages, &task, 100, options).await.unwrap()
+        };
+        assert_eq!((shown.text.as_str(), shown.is_over), (by_devices.1.text.as_str(), false));
+        let mut reward = 0.0;
+        for _ in 0..20 {
+            let action = next_action(&task, episode.goal(), &shown.view);
+            let Some(action) = action.filter(|_| !shown.is_over) else { break };
+            shown = episode.act(&action).await.unwrap();
+            by_devices.1 = by_devices.0.act(&action).await.unwrap();
+            reward += shown.reward;
+            if shown.text != by_devices.1.text || shown.error != by_devices.1.error {
+                failed.push(format!("{task}, {action}: {shown:?} and {:?}", by_devices.1));
+            }
+        }
+        if reward != 1.0 {
+            failed.push(format!("{task}: {reward}"));
+        }
+        let missing = "ValueError: Could not find element with bid \"9999\"";
+        for bid in ["9999", ""] {
+            episode.again(101).await.unwrap();
+            let told = episode.act(&format!("click('{bid}')")).await.unwrap().error.unwrap();
+            assert_eq!(told, missing.replace("9999", bid), "{task}");
+        }
+        episode.leave();
+        by_devices.0.leave();
+    }
+    browsers.close().await;
+    assert!(failed.is_empty(), "{failed:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

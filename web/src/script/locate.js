@@ -1,6 +1,7 @@
 // Finds the element of a number and makes it ready for an action, as far as a person could: it has to be seen, enabled
-// and, for the mouse, in the foreground where it is touched.
-(bid, action, argument, isScrolled) => {
+// and, for the mouse, in the foreground where it is touched. By script the action is carried out as well, wherever on the page
+// the element is and whatever is in front of it.
+(bid, action, argument, isScrolled, isByScript) => {
   const inShadow = (root, selector) => {
     const found = root.querySelector(selector);
     if (found) return found;
@@ -99,6 +100,7 @@
       selection.addRange(range);
       element.focus();
     }
+    if (isByScript) page.execCommand(argument === '' ? 'delete' : 'insertText', false, argument);
     return { ready: true };
   }
   if (action === 'select') {
@@ -119,6 +121,29 @@
     for (const option of chosen) option.selected = true;
     element.dispatchEvent(new view.Event('input', { bubbles: true, composed: true }));
     element.dispatchEvent(new view.Event('change', { bubbles: true }));
+    return { ready: true };
+  }
+  if (isByScript) {
+    const rect = element.getClientRects()[0] || element.getBoundingClientRect();
+    const x = rect.left + rect.width / 2, y = rect.top + rect.height / 2;
+    // What is in the middle of it takes the click, where that belongs to it.
+    const hit = page.elementFromPoint(x, y);
+    const target = hit && element.contains(hit) ? hit : element;
+    const tell = (kind, name, buttons, detail) => target.dispatchEvent(new view[kind](name, {
+      bubbles: true, cancelable: true, composed: true, view, detail, clientX: x, clientY: y, screenX: x, screenY: y, buttons,
+    }));
+    for (const name of ['over', 'move', 'down']) tell('PointerEvent', 'pointer' + name, name === 'down' ? 1 : 0, 0);
+    for (const name of ['over', 'move']) tell('MouseEvent', 'mouse' + name, 0, 0);
+    if (tell('MouseEvent', 'mousedown', 1, 1)) {
+      const takesFocus = 'a[href], area[href], button, input, select, textarea, summary, [tabindex], [contenteditable]';
+      const field = target.closest(takesFocus);
+      if (field) field.focus({ preventScroll: true });
+      else if (page.activeElement) page.activeElement.blur();
+    }
+    tell('PointerEvent', 'pointerup', 0, 0);
+    tell('MouseEvent', 'mouseup', 0, 1);
+    // It does what a click does here: boxes are ticked, links followed.
+    tell('PointerEvent', 'click', 0, 1);
     return { ready: true };
   }
   // The mouse: the middle of the first part of it that is inside the window.

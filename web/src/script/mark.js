@@ -93,7 +93,7 @@
       const attributes = {};
       let count = 0;
       for (const { name, value } of element.attributes) {
-        if (options.attributes.includes(name) && count++ < 24) attributes[name] = clip(value);
+        if (options.attributes.has(name) && count++ < 24) attributes[name] = clip(value);
       }
       if (count > 0) record.attributes = attributes;
       const style = view.getComputedStyle(element);

@@ -9,8 +9,8 @@ use spar_core::ToolSpec;
 use super::judge::{exact_match, fuzzy_match, must_include, url_match};
 use super::webarena::{HtmlCheck, WebArenaTask};
 use crate::{
-    ActionSet, Actor, ActorOptions, AxOptions, Browsers, Navigation, Performed, Server, View,
-    ViewOptions, WebError, WindowSpec, look,
+    ActionSet, Actor, ActorOptions, AxOptions, Browsers, Input, Navigation, Performed, Server,
+    View, ViewOptions, WebError, WindowSpec, look,
 };
 
 /// Asks a page, behind the tasks that stand before, whether all of it is there.
@@ -94,7 +94,9 @@ impl SiteEpisode {
         let spec =
             WindowSpec { viewport: options.viewport, clock_start: Some(WindowSpec::CLOCK_START) };
         let window = browsers.window(&spec, Arc::clone(&server)).await?;
-        let actor_options = ActorOptions { actions, scale: 1.0, settle_ms: options.settle_ms };
+        let input = Input::Devices;
+        let actor_options =
+            ActorOptions { actions, scale: 1.0, settle_ms: options.settle_ms, input };
         let actor = Actor::new(window, Arc::clone(&server), actor_options);
         for (place, url) in task.start_url.split(" |AND| ").enumerate() {
             if !server.is_allowed(url) {
@@ -190,7 +192,7 @@ impl SiteEpisode {
         answer: Option<String>,
         error: Option<String>,
     ) -> Result<SiteShown, WebError> {
-        let before = self.actor.settle().await?;
+        let before = self.actor.settle().await?.expression();
         self.come_to_rest().await?;
         let tab = self.actor.window().tab()?;
         let mut options =
