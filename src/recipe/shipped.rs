@@ -24,6 +24,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("tau2", include_str!("../../recipes/tau2.toml")),
     ("tic-tac-toe", include_str!("../../recipes/tic-tac-toe.toml")),
     ("games-small", include_str!("../../recipes/games-small.toml")),
+    ("miniwob-small", include_str!("../../recipes/miniwob-small.toml")),
     ("selfplay", include_str!("../../recipes/selfplay.toml")),
     ("mars", include_str!("../../recipes/mars.toml")),
     ("self-redteam", include_str!("../../recipes/self-redteam.toml")),

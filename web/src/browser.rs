@@ -302,7 +302,7 @@ fn arguments(profile: &Path) -> Vec<OsString> {
         "--disable-features=OverlayScrollbars,ExtendedOverlayScrollbars,IsolateOrigins,site-per-process,Translate,\
          MediaRouter,OptimizationHints,AutofillServerCommunication,InterestFeedContentSuggestions,PaintHolding,\
          HttpsUpgrades,HttpsFirstBalancedModeAutoEnable,RenderDocument,ProactivelySwapBrowsingInstance,\
-         SpareRendererForSitePerProcess,Prerender2,BackForwardCache",
+         SpareRendererForSitePerProcess,Prerender2,BackForwardCache,PreloadTopChromeWebUI",
         // Nothing reaches a network, should a request ever get past its interception.
         "--host-resolver-rules=MAP * ~NOTFOUND",
         "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use futures::FutureExt;
 use spar_core::{
@@ -43,8 +43,11 @@ pub(super) struct Origin {
     seats: Vec<TakenSeat>,
     /// Whose move it is at the start: who has seen `first`, and nobody else.
     mover: Seat,
-    /// Locked while it is forked: environments can be sent, but not shared, between threads.
-    environment: Mutex<Box<dyn Environment>>,
+    /// Locked while it is forked: environments can be sent, but not shared, between threads. Absent once somebody plays in it, since it cannot
+    /// be forked.
+    environment: Mutex<Option<Box<dyn Environment>>>,
+    /// Its tags, of one in which somebody plays.
+    tags: OnceLock<Vec<String>>,
 }
 
 /// Where an episode begins.
@@ -297,7 +300,8 @@ impl Common {
         match self.first(&task, &mut *environment, seed).await {
             Ok((first, seats)) => {
                 let mover = environment.to_move().unwrap_or_default();
-                Ok(Origin { task, seed, first, seats, mover, environment: environment.into() })
+                let (environment, tags) = (Some(environment).into(), OnceLock::new());
+                Ok(Origin { task, seed, first, seats, mover, environment, tags })
             }
             Err(failure) => {
                 self.close(&mut *environment).await;
@@ -388,7 +392,10 @@ impl Origin {
 
     /// Labels of the task that only its environment knows.
     pub(super) async fn tags(&self) -> Vec<String> {
-        self.environment.lock().await.tags()
+        match &*self.environment.lock().await {
+            Some(environment) => environment.tags(),
+            None => self.tags.get().cloned().unwrap_or_default(),
+        }
     }
 
     /// The actions of the environment's player who sees all, from the start on, up to so many; none where there is no such player, or the environment
@@ -415,18 +422,29 @@ impl Origin {
 
     /// Closes it, once nothing forks it any more.
     pub(super) async fn close(&self, common: &Common) {
-        common.close(&mut **self.environment.lock().await).await;
+        if let Some(mut environment) = self.environment.lock().await.take() {
+            let _ = self.tags.set(environment.tags());
+            common.close(&mut *environment).await;
+        }
     }
 
     /// A fork of the environment, which is brought up anew where it cannot be forked any more.
     async fn fork(&self, common: &Common) -> Result<Box<dyn Environment>, EnvironmentError> {
-        let mut environment = self.environment.lock().await;
+        let mut place = self.environment.lock().await;
+        let Some(mut environment) = place.take() else {
+            drop(place);
+            return self.anew(common).await;
+        };
         match environment.fork().await {
-            Ok(Some(fork)) => return Ok(fork),
+            Ok(Some(fork)) => {
+                *place = Some(environment);
+                return Ok(fork);
+            }
             Ok(None) => {
-                // Every member has an environment of its own then, and brings it up beside the others.
-                drop(environment);
-                return self.anew(common).await;
+                // Every member has an environment of its own then, and brings it up beside the others; the first has this one. Where there are only so
+                // many, as of windows of a browser, one that nobody plays in would have the members wait for it, and it for them.
+                let _ = self.tags.set(environment.tags());
+                return Ok(environment);
             }
             Err(error) => tracing::warn!(
                 task = self.task.id,
@@ -434,10 +452,10 @@ impl Origin {
                 "could not fork a group's start"
             ),
         }
-        common.close(&mut **environment).await;
+        common.close(&mut *environment).await;
         let mut anew = self.anew(common).await?;
         let fork = anew.fork().await?;
-        *environment = anew;
+        *place = Some(anew);
         fork.ok_or(EnvironmentError::Misused { call: "fork", when: "where it could before" })
     }
 

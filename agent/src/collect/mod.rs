@@ -924,6 +924,67 @@ mod tests {
         assert_eq!((score.refills, score.episodes), (2, 3));
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn of_what_there_are_only_so_many_no_group_holds_one_that_nobody_plays_in() {
+        /// Holds one of a few places from its reset until it is closed, and does not fork.
+        struct Seated(FakeEnvironment, Arc<Semaphore>, Option<tokio::sync::OwnedSemaphorePermit>);
+        #[async_trait::async_trait]
+        impl Environment for Seated {
+            fn name(&self) -> &'static str {
+                "seated"
+            }
+
+            fn tags(&self) -> Vec<String> {
+                self.0.tags()
+            }
+
+            async fn reset(&mut self, seed: Seed) -> Result<Observation, EnvironmentError> {
+                self.2 = Arc::clone(&self.1).acquire_owned().await.ok();
+                self.0.reset(seed).await
+            }
+
+            async fn step(&mut self, action: &Action) -> Result<Step, EnvironmentError> {
+                self.0.step(action).await
+            }
+
+            async fn close(&mut self) -> Result<(), EnvironmentError> {
+                self.2 = None;
+                self.0.close().await
+            }
+        }
+        let mut origin = FakeEnvironment::new();
+        origin.step_time = Duration::from_secs(1);
+        let places = Arc::new(Semaphore::new(2));
+        let opened = Arc::new(AtomicUsize::new(0));
+        let open: OpenEnvironment = {
+            let (origin, opened) = (origin.clone(), Arc::clone(&opened));
+            Arc::new(move |_| {
+                opened.fetch_add(1, Ordering::SeqCst);
+                Ok(Box::new(Seated(origin.clone(), Arc::clone(&places), None)))
+            })
+        };
+        let tasks: Vec<_> = (0..6).map(fake_task).collect();
+        let request = CollectRequest {
+            tasks: &tasks,
+            player: SharedPlayer::of(ScriptedPolicy::new(["right"])),
+            seating: Seating::default(),
+            strategy: &Independent,
+            open,
+            seed: Seed::from_u64(3),
+            cancellation: &Cancellation::new(),
+            on_episode: &quiet,
+        };
+        for (group_size, num_opened) in [(1, 6), (3, 18)] {
+            let config = CollectConfig { group_size, refills: 0, ..CollectConfig::default() };
+            let collection = collect_groups(&request, &config).await;
+            assert_eq!(collection.counts.finished, 6 * group_size, "{:?}", collection.last_failure);
+            // The first member of a group has the one that the group was begun with.
+            assert_eq!(opened.swap(0, Ordering::SeqCst), num_opened);
+            let tags = &collection.groups[0].trajectories[0].tags;
+            assert!(tags.iter().any(|tag| tag == "short"), "{tags:?}");
+        }
+    }
+
     #[tokio::test]
     async fn what_fails_for_good_is_missing_and_not_scored() {
         let mut origin = FakeEnvironment::new();

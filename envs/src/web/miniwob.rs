@@ -9,7 +9,7 @@ use spar_core::{Action, Observation, RewardPart, Seed, Step, ToolCall, ToolSpec}
 use spar_tasks::Task;
 use spar_web::miniwob::{
     Episode, Observing, Options, Pages, Reset, RewardKind, Shown, has_oracle, next_action,
-    task_rows,
+    only_clicks_and_fills, task_rows,
 };
 use spar_web::{ACTION_KINDS, ActionSet, Input, WebError, find_browser};
 
@@ -48,7 +48,7 @@ struct Setting {
     pages: Arc<Pages>,
     actions: String,
     tools: Arc<[ToolSpec]>,
-    /// Whether there is a player by rules, whose actions are there: those of the set `bid`.
+    /// Whether there is a player by rules, whose actions are there: those of the set `bid`, or clicking and filling.
     has_oracle: bool,
 }
 
@@ -164,7 +164,10 @@ impl MiniWob {
         let actions = ActionSet::new(&options.actions).map_err(refuse)?;
         find_browser()?;
         let has_kind = |name: &str| actions.kinds().iter().any(|kind| kind.name == name);
-        let mut of_oracle = ACTION_KINDS.iter().filter(|kind| kind.sets.contains(&"bid"));
+        let mut of_oracle = ACTION_KINDS.iter().filter(|kind| match only_clicks_and_fills(&name) {
+            true => ["click", "fill"].contains(&kind.name),
+            false => kind.sets.contains(&"bid"),
+        });
         let has_oracle = has_oracle(&name) && of_oracle.all(|kind| has_kind(kind.name));
         let setting = Setting {
             has_oracle,

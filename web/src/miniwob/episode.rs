@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use spar_core::ToolSpec;
 
 use super::pages::Pages;
@@ -21,6 +21,7 @@ const GROWN: (u32, u32) = (780, 493);
 /// Pixels of screenshots, and of places in actions, to a pixel of the page, as BrowserGym has it.
 const SCALE: f64 = 1.5;
 const BEGIN: &str = include_str!("../script/miniwob.js");
+const PICTURES: &str = include_str!("../script/pictures.js");
 /// What is asked of the page behind every action. Where the document is another one than the episode began in, it is over.
 const STATE: &str = "window.__spar_miniwob ? [__spar_miniwob.episode, WOB_RAW_REWARD_GLOBAL, WOB_REWARD_GLOBAL, WOB_DONE_GLOBAL] : null";
 
@@ -115,6 +116,7 @@ impl Default for Options {
 #[derive(Debug)]
 pub struct Episode {
     actor: Actor,
+    pages: Arc<Pages>,
     task: String,
     options: Options,
     goal: String,
@@ -159,10 +161,13 @@ impl Options {
         problems
     }
 
+    fn reads_tree(&self) -> bool {
+        matches!(self.observing, Observing::Axtree | Observing::Both)
+    }
+
     fn view_options(&self, task: &str, before: String) -> ViewOptions {
-        let wants_axtree = matches!(self.observing, Observing::Axtree | Observing::Both);
         ViewOptions {
-            axtree: wants_axtree.then_some(self.axtree),
+            axtree: self.reads_tree().then_some(self.axtree),
             colors: super::tasks::needs_colors(task),
             scale: SCALE,
             before,
@@ -206,6 +211,7 @@ impl Episode {
         let tab = actor.window().tab()?;
         let mut episode = Self {
             actor,
+            pages: Arc::clone(pages),
             task: task.to_owned(),
             options,
             goal: String::new(),
@@ -227,7 +233,7 @@ impl Episode {
     pub async fn again(&mut self, seed: u64) -> Result<Shown, WebError> {
         self.has_grown().await?;
         let is_same = !self.tab.is_closed() && is_at(&self.tab, &self.task);
-        let is_safe = super::tasks::is_safe_in_page(&self.task);
+        let is_safe = super::tasks::is_safe_in_page(&self.task, self.options.reads_tree());
         match self.options.reset == Reset::InPage && is_same && is_safe && self.has_one_tab() {
             true => self.start(seed).await,
             false => self.load(seed).await,
@@ -301,6 +307,11 @@ impl Episode {
         if let Navigation::Failed(error) = self.tab.navigate(&url).await? {
             let detail = format!("`{url}` was not loaded: {error}");
             return Err(WebError::Pages { benchmark: "MiniWoB++", detail });
+        }
+        // Elements are as large as their pictures: these are there before anybody looks, however long that takes.
+        let pictures = self.pages.pictures(&self.task);
+        if !pictures.is_empty() {
+            self.tab.evaluate(&format!("({PICTURES})({})", json!(pictures))).await?;
         }
         self.start(seed).await
     }

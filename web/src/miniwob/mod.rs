@@ -15,7 +15,7 @@ mod wheel;
 
 pub use conformance::{ConformanceReport, replay_traces};
 pub use episode::{Episode, Observing, Options, Reset, RewardKind, Shown};
-pub use oracle::{has_oracle, next_action, tasks_with_oracle};
+pub use oracle::{has_oracle, next_action, only_clicks_and_fills, tasks_with_oracle};
 pub use pages::{MINIWOB_VARIABLE, ORIGIN, Pages};
 pub use seed::page_seed;
 pub use tasks::{TaskRow, task_rows};

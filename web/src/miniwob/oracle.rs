@@ -98,6 +98,29 @@ pub fn next_action(task: &str, goal: &str, view: &View) -> Option<String> {
     Some(past_covers(view, &action).unwrap_or(action))
 }
 
+/// Tasks of which the player clicks and fills, and nothing else.
+const CLICKS_AND_FILLS: [&str; 14] = [
+    "click-button",
+    "click-checkboxes",
+    "click-dialog",
+    "click-dialog-2",
+    "click-link",
+    "click-option",
+    "click-tab",
+    "click-test",
+    "click-test-2",
+    "enter-password",
+    "enter-text",
+    "focus-text",
+    "focus-text-2",
+    "login-user",
+];
+
+/// Whether the player of a task only clicks and fills; else it may take any action of BrowserGym's set `bid`.
+pub fn only_clicks_and_fills(task: &str) -> bool {
+    CLICKS_AND_FILLS.contains(&task)
+}
+
 /// The key that presses a button, where a click on it would meet another element that lies over it.
 fn past_covers(view: &View, action: &str) -> Option<String> {
     let bid = action.strip_prefix("click('")?.strip_suffix("')")?;

@@ -109,6 +109,20 @@ impl Pages {
         &self.tasks
     }
 
+    /// The addresses of all pictures that a task's page may show: those in folders that it names.
+    pub(super) fn pictures(&self, task: &str) -> Vec<String> {
+        let Some(page) = self.files.get(&format!("miniwob/{task}.html")) else { return Vec::new() };
+        let is_named = |path: &str| {
+            let is_picture = [".png", ".gif", ".jpg", ".svg"].iter().any(|end| path.ends_with(end));
+            let folder = path.rsplit_once('/').map_or(0, |(folder, _)| folder.len() + 1);
+            is_picture && memchr::memmem::find(page, &path.as_bytes()[..folder]).is_some()
+        };
+        let paths = self.files.keys().filter(|path| is_named(path));
+        let mut pictures: Vec<String> = paths.map(|path| format!("{ORIGIN}/{path}")).collect();
+        pictures.sort();
+        pictures
+    }
+
     /// The address of a task's page.
     pub fn url(task: &str) -> String {
         format!("{ORIGIN}/miniwob/{task}.html")
@@ -158,7 +172,11 @@ mod tests {
         let html = folder.path().join("html");
         for (name, text) in [
             ("core/core.js", "var core"),
-            ("miniwob/click-test.html", "<p>"),
+            ("miniwob/click-test.html", "<p style='content: url(../common/b/one.png)'>"),
+            ("common/b/one.png", "1"),
+            ("common/b/two.png", "2"),
+            ("common/b/three.css", "3"),
+            ("common/c/four.png", "4"),
             ("flight/x.html", "no"),
         ] {
             let path = html.join(name);
@@ -167,6 +185,9 @@ mod tests {
         }
         let pages = Pages::open(folder.path()).unwrap();
         assert_eq!(pages.tasks(), ["click-test"]);
+        let pictures =
+            ["one", "two"].map(|name| format!("http://miniwob.test/common/b/{name}.png"));
+        assert_eq!(pages.pictures("click-test"), pictures);
         let ask = |url: &str| {
             let request = Request {
                 method: "GET".to_owned(),
