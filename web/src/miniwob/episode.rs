@@ -195,7 +195,8 @@ impl Episode {
         let actions = ActionSet::new(&options.actions);
         let actions =
             actions.map_err(|detail| WebError::Pages { benchmark: "MiniWoB++", detail })?;
-        let spec = WindowSpec { viewport: VIEWPORT, clock_start: options.clock_start };
+        let is_seen = options.input == Input::Devices || options.has_screenshot;
+        let spec = WindowSpec { viewport: VIEWPORT, clock_start: options.clock_start, is_seen };
         let server: Arc<dyn Server> = Arc::clone(pages) as _;
         let window = browsers.window(&spec, Arc::clone(&server)).await?;
         let actor = Actor::new(
@@ -326,8 +327,9 @@ impl Episode {
         self.is_over = false;
         // Half of what an action gets: BrowserGym makes a few calls and does not wait.
         let begin = format!(
-            "((begun) => {{ window.__spar_clock && __spar_clock.advance({}); return begun; }})(({BEGIN})({drawn}, {time}, {task}))",
-            self.options.settle_ms / 2
+            "((begun) => {{ window.__spar_clock && __spar_clock.advance({}); return begun; }})(({BEGIN})({drawn}, {time}, {task}, {}))",
+            self.options.settle_ms / 2,
+            super::tasks::renews(&self.task)
         );
         let tab = self.actor.window().tab()?;
         let mut looked = look(&tab, &self.view_options(&begin)).await?;

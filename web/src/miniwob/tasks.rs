@@ -18,17 +18,21 @@ const KEEPS_SOMETHING: &[&str] = &[
     "book-flight",
     "book-flight-nodelay",
     "chase-circle",
+    "moving-items",
+    "search-engine",
+    "use-spinner",
+];
+
+/// Tasks with widgets of jQuery UI that would keep something of the episode before, were they not made anew.
+const RENEWS: &[&str] = &[
     "drag-items",
     "drag-items-grid",
     "drag-sort-numbers",
     "form-sequence",
-    "moving-items",
-    "search-engine",
     "use-autocomplete",
     "use-autocomplete-nodelay",
     "use-slider",
     "use-slider-2",
-    "use-spinner",
 ];
 
 /// Tasks with labels around boxes, of whose texts Chromium does not always tell in the accessibility tree of a page that goes on.
@@ -188,6 +192,11 @@ pub(super) fn is_safe_in_page(task: &str, reads_tree: bool) -> bool {
     NAMES.contains(&task) && !KEEPS_SOMETHING.contains(&task) && is_told_of
 }
 
+/// Whether its widgets are made anew with every episode.
+pub(super) fn renews(task: &str) -> bool {
+    RENEWS.contains(&task)
+}
+
 /// Whether its oracle looks at colours.
 pub(super) fn needs_colors(task: &str) -> bool {
     ["click-color", "click-shades"].contains(&task)
@@ -201,7 +210,9 @@ mod tests {
     fn names_are_sorted_and_marks_are_of_tasks() {
         assert_eq!(NAMES.len(), 130);
         assert!(NAMES.is_sorted());
-        assert!(KEEPS_SOMETHING.iter().chain(HAS_LABELS).all(|name| NAMES.contains(name)));
+        assert!(
+            KEEPS_SOMETHING.iter().chain(HAS_LABELS).chain(RENEWS).all(|name| NAMES.contains(name))
+        );
         let of = |is_safe: fn(&TaskRow) -> bool| task_rows().filter(is_safe).count();
         assert_eq!(of(|row| row.is_safe_without_tree), 130 - KEEPS_SOMETHING.len());
         assert_eq!(of(|row| row.is_safe_in_page), 130 - KEEPS_SOMETHING.len() - HAS_LABELS.len());

@@ -132,6 +132,7 @@ async fn chromium_miniwob_is_played_by_script() {
         reset: Reset::InPage,
         observing: Observing::Dom,
         input: Input::Script,
+        actions: ["bid", "coord"].map(str::to_owned).to_vec(),
         ..Options::default()
     };
     let mut failed = Vec::new();
@@ -157,6 +158,10 @@ async fn chromium_miniwob_is_played_by_script() {
         if reward != 1.0 {
             failed.push(format!("{task}: {reward}"));
         }
+        // What needs the devices works all the same.
+        episode.again(102).await.unwrap();
+        let scrolled = episode.act("scroll(0, 20)").await.unwrap();
+        assert_eq!((scrolled.error, scrolled.is_over), (None, false), "{task}");
         let missing = "ValueError: Could not find element with bid \"9999\"";
         for bid in ["9999", ""] {
             episode.again(101).await.unwrap();

@@ -1,6 +1,7 @@
 // Begins an episode of MiniWoB++: hides what BrowserGym hides from whoever plays (the query, rewards, the cover), and starts
-// the task with its seed and its time.
-(seed, millis, task) => {
+// the task with its seed and its time. `renews` is of tasks whose widgets keep something of the episode before: these are taken apart,
+// and the page makes them anew.
+(seed, millis, task, renews) => {
   const words = (node) => node.textContent.replace(/\s+/g, ' ').trim();
   // Goals that are partly pictures are put into words as BrowserGym does.
   const goals = {
@@ -47,9 +48,29 @@
     }
     Object.defineProperty(window, '__spar_miniwob', { value: { episode: 0 } });
     hide();
+    if (renews) {
+      // Names that jQuery UI draws are counted by us, so that they begin anew.
+      const drawn = [...document.querySelectorAll('[id^="ui-id-"]')].map((element) => Number(element.id.slice(6)) || 0);
+      const first = Math.max(0, ...drawn);
+      __spar_miniwob.names = { first, last: first };
+      jQuery.fn.uniqueId = function () {
+        return this.each(function () {
+          if (!this.id) this.id = 'ui-id-' + (++__spar_miniwob.names.last);
+        });
+      };
+    }
   } else {
     // The page goes on from the episode before: that ends, and nothing of it stays that can be taken away.
     core.endEpisode(0);
+    if (renews) {
+      for (const element of document.querySelectorAll('*')) {
+        const data = jQuery.data(element) || {};
+        for (const name of Object.keys(data)) {
+          if (/^ui[A-Z-]/.test(name) && data[name] && typeof data[name].destroy === 'function') data[name].destroy();
+        }
+      }
+      __spar_miniwob.names.last = __spar_miniwob.names.first;
+    }
     if (window.__spar_clock) __spar_clock.reset();
     if (window.__spar_bids) __spar_bids.element = __spar_bids.frame = 0;
     for (const element of document.querySelectorAll('[bid]')) element.removeAttribute('bid');
