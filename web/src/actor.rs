@@ -15,9 +15,6 @@ use crate::window::MAX_TABS;
 use crate::{ActionError, Server, WebError};
 use std::sync::Arc;
 
-/// Waits for a frame, whatever clock the page has.
-const FRAME: &str = "new Promise((done) => new IntersectionObserver((_, watch) => { watch.disconnect(); done(true); }).observe(document.documentElement))";
-
 /// With what elements are clicked and filled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -430,10 +427,6 @@ impl Actor {
     /// Turns the wheel, and waits for what it moves: a page is scrolled in its next frame.
     async fn wheel(&mut self, tab: &Tab, dx: f64, dy: f64) -> Result<(), WebError> {
         self.hands.wheel(tab, dx, dy).await?;
-        if !self.window.spec().is_seen {
-            // What cannot be photographed is waited for by what is told of frames.
-            return tab.evaluate(FRAME).await.map(drop);
-        }
         tab.call(
             "Page.captureScreenshot",
             json!({ "format": "jpeg", "quality": 1,

@@ -24,7 +24,7 @@ impl Server for Pages {
 }
 
 fn spec() -> WindowSpec {
-    WindowSpec { viewport: (332, 214), clock_start: Some(WindowSpec::CLOCK_START), is_seen: true }
+    WindowSpec { viewport: (332, 214), clock_start: Some(WindowSpec::CLOCK_START) }
 }
 
 fn quick() -> Browsers {

@@ -25,9 +25,6 @@ pub struct WindowSpec {
     /// Pages have a clock that goes on with actions and by as much as these say, in the place of the machine's: when it
     /// begins, in milliseconds since 1970. Absent: the machine's.
     pub clock_start: Option<i64>,
-    /// Whether it is drawn; one that is not cannot be photographed, and takes half as much of the processors. Its pages see
-    /// no difference.
-    pub is_seen: bool,
 }
 
 impl WindowSpec {
@@ -119,15 +116,7 @@ impl Window {
         let window = Self { context: context.to_owned(), state, spec: spec.clone(), browser };
         let deny = json!({ "behavior": "deny", "browserContextId": context });
         drop(window.browser.root().send("Browser.setDownloadBehavior", deny));
-        let tab = window.new_tab().await?;
-        if !spec.is_seen {
-            let of_tab = json!({ "targetId": tab.target() });
-            let answer =
-                window.browser.root().call("Browser.getWindowForTarget", of_tab, patience).await?;
-            let id = answer.get("windowId").cloned().unwrap_or_default();
-            let bounds = json!({ "windowId": id, "bounds": { "windowState": "minimized" } });
-            window.browser.root().call("Browser.setWindowBounds", bounds, patience).await?;
-        }
+        window.new_tab().await?;
         Ok(window)
     }
 

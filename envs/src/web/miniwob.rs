@@ -164,10 +164,11 @@ impl MiniWob {
         let actions = ActionSet::new(&options.actions).map_err(refuse)?;
         find_browser()?;
         let has_kind = |name: &str| actions.kinds().iter().any(|kind| kind.name == name);
-        let mut of_oracle = ACTION_KINDS.iter().filter(|kind| match only_clicks_and_fills(&name) {
-            true => ["click", "fill"].contains(&kind.name),
-            false => kind.sets.contains(&"bid"),
-        });
+        let mut of_oracle =
+            ACTION_KINDS.iter().filter(|kind| match only_clicks_and_fills(&name, options.input) {
+                true => ["click", "fill"].contains(&kind.name),
+                false => kind.sets.contains(&"bid"),
+            });
         let has_oracle = has_oracle(&name) && of_oracle.all(|kind| has_kind(kind.name));
         let setting = Setting {
             has_oracle,
@@ -300,7 +301,8 @@ impl Environment for MiniWob {
 
     fn oracle_action(&self) -> Option<Action> {
         let play = self.play.as_ref().filter(|play| !play.is_over && self.setting.has_oracle)?;
-        let text = next_action(&self.setting.task, play.episode.goal(), &play.shown.view)?;
+        let Setting { task, options, .. } = &*self.setting;
+        let text = next_action(task, play.episode.goal(), &play.shown.view, options.input)?;
         Some(of_player(text, self.uses_tools))
     }
 

@@ -195,8 +195,7 @@ impl Episode {
         let actions = ActionSet::new(&options.actions);
         let actions =
             actions.map_err(|detail| WebError::Pages { benchmark: "MiniWoB++", detail })?;
-        let is_seen = options.input == Input::Devices || options.has_screenshot;
-        let spec = WindowSpec { viewport: VIEWPORT, clock_start: options.clock_start, is_seen };
+        let spec = WindowSpec { viewport: VIEWPORT, clock_start: options.clock_start };
         let server: Arc<dyn Server> = Arc::clone(pages) as _;
         let window = browsers.window(&spec, Arc::clone(&server)).await?;
         let actor = Actor::new(

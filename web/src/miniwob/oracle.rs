@@ -4,7 +4,7 @@
 
 use spar_python::repr_str;
 
-use crate::{Element, View};
+use crate::{Element, Input, View};
 
 /// What to do next, as an action in words.
 type Player = fn(&Scene<'_>) -> Option<String>;
@@ -92,13 +92,17 @@ pub fn tasks_with_oracle() -> Vec<&'static str> {
 }
 
 /// What the player of a task does next, in one of BrowserGym's actions; `None` where it has none, or is at a loss.
-pub fn next_action(task: &str, goal: &str, view: &View) -> Option<String> {
+pub fn next_action(task: &str, goal: &str, view: &View, input: Input) -> Option<String> {
     let (_, player) = PLAYERS.iter().find(|(name, _)| *name == task)?;
     let action = player(&Scene { goal, view })?;
-    Some(past_covers(view, &action).unwrap_or(action))
+    match input {
+        Input::Devices => Some(past_covers(view, &action).unwrap_or(action)),
+        // A script clicks whatever is in front.
+        Input::Script => Some(action),
+    }
 }
 
-/// Tasks of which the player clicks and fills, and nothing else.
+/// Tasks of which the player clicks and fills, and nothing else, where that is done by script.
 const CLICKS_AND_FILLS: [&str; 14] = [
     "click-button",
     "click-checkboxes",
@@ -117,8 +121,8 @@ const CLICKS_AND_FILLS: [&str; 14] = [
 ];
 
 /// Whether the player of a task only clicks and fills; else it may take any action of BrowserGym's set `bid`.
-pub fn only_clicks_and_fills(task: &str) -> bool {
-    CLICKS_AND_FILLS.contains(&task)
+pub fn only_clicks_and_fills(task: &str, input: Input) -> bool {
+    input == Input::Script && CLICKS_AND_FILLS.contains(&task)
 }
 
 /// The key that presses a button, where a click on it would meet another element that lies over it.
@@ -935,17 +939,28 @@ mod tests {
             View::new(vec![element("div", "1", -1), field.clone(), button], String::new(), false)
         };
         let goal = "Enter \"it's\" into the text field and press Submit.";
-        assert_eq!(next_action("enter-text", goal, &view(&field)).unwrap(), "fill('7', \"it's\")");
+        assert_eq!(
+            next_action("enter-text", goal, &view(&field), Input::Devices).unwrap(),
+            "fill('7', \"it's\")"
+        );
         field.value = Some("it's".to_owned());
-        assert_eq!(next_action("enter-text", goal, &view(&field)).unwrap(), "click('8')");
+        assert_eq!(
+            next_action("enter-text", goal, &view(&field), Input::Devices).unwrap(),
+            "click('8')"
+        );
         // What lies under another element is pressed by a key.
         field.h = 40.0;
-        assert_eq!(next_action("enter-text", goal, &view(&field)).unwrap(), "press('8', 'Enter')");
-        assert_eq!(next_action("terminal", goal, &view(&field)), None);
+        assert_eq!(
+            next_action("enter-text", goal, &view(&field), Input::Devices).unwrap(),
+            "press('8', 'Enter')"
+        );
+        let by_script = next_action("enter-text", goal, &view(&field), Input::Script);
+        assert_eq!(by_script.unwrap(), "click('8')");
+        assert_eq!(next_action("terminal", goal, &view(&field), Input::Devices), None);
         // Whatever a page shows, a player only is at a loss.
         for task in tasks_with_oracle() {
-            let _ = next_action(task, "Select \"", &view(&field));
-            let _ = next_action(task, "", &View::default());
+            let _ = next_action(task, "Select \"", &view(&field), Input::Devices);
+            let _ = next_action(task, "", &View::default(), Input::Devices);
         }
     }
 }

@@ -91,11 +91,8 @@ impl SiteEpisode {
         let refuse = |detail: String| WebError::Pages { benchmark: "a site", detail };
         task.check().map_err(refuse)?;
         let actions = ActionSet::new(&options.actions).map_err(refuse)?;
-        let spec = WindowSpec {
-            viewport: options.viewport,
-            clock_start: Some(WindowSpec::CLOCK_START),
-            is_seen: true,
-        };
+        let spec =
+            WindowSpec { viewport: options.viewport, clock_start: Some(WindowSpec::CLOCK_START) };
         let window = browsers.window(&spec, Arc::clone(&server)).await?;
         let input = Input::Devices;
         let actor_options =
