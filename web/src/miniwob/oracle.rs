@@ -103,7 +103,7 @@ pub fn next_action(task: &str, goal: &str, view: &View, input: Input) -> Option<
 }
 
 /// Tasks of which the player clicks and fills, and nothing else, where that is done by script.
-const CLICKS_AND_FILLS: [&str; 14] = [
+const CLICKS_AND_FILLS: [&str; 12] = [
     "click-button",
     "click-checkboxes",
     "click-dialog",
@@ -115,8 +115,6 @@ const CLICKS_AND_FILLS: [&str; 14] = [
     "click-test-2",
     "enter-password",
     "enter-text",
-    "focus-text",
-    "focus-text-2",
     "login-user",
 ];
 
