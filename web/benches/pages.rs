@@ -237,7 +237,12 @@ fn cpu_seconds(root: u32, without: &[u32]) -> f64 {
 fn median(of: &[f64]) -> f64 {
     let mut sorted = of.to_vec();
     sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
+    let middle = sorted.len() / 2;
+    match sorted.len() % 2 {
+        _ if sorted.is_empty() => f64::NAN,
+        0 => f64::midpoint(sorted[middle - 1], sorted[middle]),
+        _ => sorted[middle],
+    }
 }
 
 /// The package's own environment, in a process of Python.

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use futures::FutureExt;
 use spar_core::{
@@ -46,8 +46,8 @@ pub(super) struct Origin {
     /// Locked while it is forked: environments can be sent, but not shared, between threads. Absent once somebody plays in it, since it cannot
     /// be forked.
     environment: Mutex<Option<Box<dyn Environment>>>,
-    /// Its tags, of one in which somebody plays.
-    tags: OnceLock<Vec<String>>,
+    /// Labels of the task that only its environment knows.
+    pub(super) tags: Vec<String>,
 }
 
 /// Where an episode begins.
@@ -300,7 +300,8 @@ impl Common {
         match self.first(&task, &mut *environment, seed).await {
             Ok((first, seats)) => {
                 let mover = environment.to_move().unwrap_or_default();
-                let (environment, tags) = (Some(environment).into(), OnceLock::new());
+                let tags = environment.tags();
+                let environment = Some(environment).into();
                 Ok(Origin { task, seed, first, seats, mover, environment, tags })
             }
             Err(failure) => {
@@ -390,14 +391,6 @@ impl Origin {
         }
     }
 
-    /// Labels of the task that only its environment knows.
-    pub(super) async fn tags(&self) -> Vec<String> {
-        match &*self.environment.lock().await {
-            Some(environment) => environment.tags(),
-            None => self.tags.get().cloned().unwrap_or_default(),
-        }
-    }
-
     /// The actions of the environment's player who sees all, from the start on, up to so many; none where there is no such player, or the environment
     /// does not fork.
     pub(super) async fn solution(&self, common: &Common, most: u32) -> Vec<Action> {
@@ -423,7 +416,6 @@ impl Origin {
     /// Closes it, once nothing forks it any more.
     pub(super) async fn close(&self, common: &Common) {
         if let Some(mut environment) = self.environment.lock().await.take() {
-            let _ = self.tags.set(environment.tags());
             common.close(&mut *environment).await;
         }
     }
@@ -443,7 +435,6 @@ impl Origin {
             Ok(None) => {
                 // Every member has an environment of its own then, and brings it up beside the others; the first has this one. Where there are only so
                 // many, as of windows of a browser, one that nobody plays in would have the members wait for it, and it for them.
-                let _ = self.tags.set(environment.tags());
                 return Ok(environment);
             }
             Err(error) => tracing::warn!(

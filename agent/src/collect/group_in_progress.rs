@@ -452,9 +452,9 @@ impl Shared<'_> {
         let further = Mutex::default();
         let mut playing =
             GroupInProgress { shared: self, index, origin, is_closed: false, seed, further };
-        for tag in playing.origin.tags().await {
-            if !tags.contains(&tag) {
-                tags.push(tag);
+        for tag in &playing.origin.tags {
+            if !tags.contains(tag) {
+                tags.push(tag.clone());
             }
         }
         group.trajectories = self.request.strategy.grow(&playing).await;
