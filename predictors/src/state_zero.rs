@@ -15,12 +15,15 @@ use crate::checks::{
     check_predicted, check_rewards, check_segments, positive_problems, width_problem,
 };
 use crate::network::{Network, Shape};
-use crate::state::{self, StateReader};
+use crate::state::{self, StateReader, StateTensor};
 use crate::{
     Fit, OpenFor, Predictions, Predictor, PredictorDevice, PredictorError, Segments, StateError,
 };
 
 const NAME: &str = "v0";
+
+/// The tensor of what is remembered.
+const REMEMBERED: &str = "remembered";
 
 /// Numbers that the history comes to: whether there is one, its mean outcome, and that of what is like the prompt.
 const HISTORY: usize = 3;
@@ -41,6 +44,9 @@ pub struct StateZeroConfig {
     pub width: Option<usize>,
     /// Episodes of the history, at least 1: the newest ones. Default 512.
     pub history: usize,
+    /// Earlier episodes, with what their history came to then, that are remembered: as many of them as there are new ones are learned from again in every
+    /// fit. Without them only episodes of the present policy are seen, and the network learns that policy in place of reading its history. 0 remembers none. Default 4096.
+    pub remembered: usize,
     /// Passes over the episodes of a fit, at least 1. Default 8.
     pub epochs: usize,
     /// Episodes in a step of AdamW, at least 1. Default 16.
@@ -59,6 +65,7 @@ impl Default for StateZeroConfig {
             layers: 1,
             width: None,
             history: 512,
+            remembered: 4096,
             epochs: 8,
             batch: 16,
             learning_rate: 1e-3,
@@ -86,7 +93,9 @@ impl NamedOptions for StateZeroConfig {
 /// loss = mean over episodes of (V_0(x | H) - R)^2
 /// ```
 ///
-/// `x` are the features of an episode before its first answer, `R` what it earned, and `H` the newest episodes of the fits before. It speaks of episodes before it learns from them, so that neither its weights nor its history know their outcomes. A quarter of the examples is
+/// `x` are the features of an episode before its first answer, `R` what it earned, and `H` the newest episodes of the fits before. Every fit learns from its own episodes and
+/// as many earlier ones, drawn evenly from those that are remembered, with what their own history came to: only where policies of several kinds stand beside each other, what tells them apart
+/// is their history. It speaks of episodes before it learns from them, so that neither its weights nor its history know their outcomes. A quarter of the examples is
 /// learned without their history. It gives [`Signal::StateValues`], the same for all segments of an episode.
 ///
 /// Reconstructed from the abstract: there a language model reads prompts and outcomes of many policies; here a network reads frozen features, and the history by a mean and by likeness. AdamW begins anew in
@@ -100,15 +109,75 @@ pub struct StateZero {
     memory: Memory,
 }
 
+/// What stands in a state beside its tensors.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Kept {
+    memory: Memory,
+    /// Examples that are remembered.
+    remembered: usize,
+}
+
 /// What it remembers of the policy.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Memory {
     /// Features before the first answer, and what was earned: oldest first.
     history: VecDeque<(Vec<f32>, f64)>,
+    /// What was learned before, as a tensor of the state.
+    #[serde(skip)]
+    examples: Vec<Example>,
+}
+
+/// An episode as it is learned from.
+#[derive(Debug, Clone, PartialEq)]
+struct Example {
+    /// Features before the first answer.
+    start: Vec<f32>,
+    /// What the history came to when it was played.
+    told: [f32; HISTORY],
+    /// What it earned.
+    outcome: f32,
 }
 
 impl Memory {
+    /// Remembers at most so many examples; those that are forgotten are drawn evenly from all, so that old ones stay among them.
+    fn remember(&mut self, examples: Vec<Example>, most: usize, seed: Seed) {
+        self.examples.extend(examples);
+        let mut rng = seed.derive("forget", 0).rng();
+        while self.examples.len() > most {
+            let place = rng.random_range(0..self.examples.len());
+            self.examples.swap_remove(place);
+        }
+    }
+
+    /// The examples, row by row.
+    fn tensor(&self, width: usize) -> StateTensor {
+        let mut values = Vec::with_capacity(self.examples.len() * (width + HISTORY + 1));
+        for Example { start, told, outcome } in &self.examples {
+            values.extend(start.iter().chain(told).chain([outcome]));
+        }
+        let shape = vec![self.examples.len(), width + HISTORY + 1];
+        StateTensor { name: REMEMBERED.to_owned(), shape, values }
+    }
+
+    /// The examples that a tensor has row by row.
+    fn read(
+        reader: &StateReader<'_>,
+        count: usize,
+        width: usize,
+    ) -> Result<Vec<Example>, StateError> {
+        let row = width + HISTORY + 1;
+        let values = reader.numbers(REMEMBERED, &[count, row])?;
+        let example = |row: &[f32]| {
+            let (start, rest) = row.split_at(width);
+            let mut told = [0.0; HISTORY];
+            told.copy_from_slice(&rest[..HISTORY]);
+            Example { start: start.to_vec(), told, outcome: rest[HISTORY] }
+        };
+        Ok(values.chunks_exact(row).map(example).collect())
+    }
+
     /// What the history comes to for these features.
     fn summary(&self, features: &[f32]) -> [f32; HISTORY] {
         if self.history.is_empty() {
@@ -163,21 +232,14 @@ impl StateZero {
         segments.sequence_rows().map(start).collect()
     }
 
-    /// Weights that have learned from episodes, and the loss of every epoch.
-    fn learn(
-        &self,
-        memory: &Memory,
-        episodes: &[(Vec<f32>, f64)],
-        seed: Seed,
-    ) -> Result<(Network, Fit), PredictorError> {
+    /// Weights that have learned from examples, and the loss of every epoch.
+    fn learn(&self, examples: &[&Example], seed: Seed) -> Result<(Network, Fit), PredictorError> {
         let network = self.network.copy().map_err(failed)?;
         let StateZeroConfig { epochs, batch, learning_rate, weight_decay, .. } = self.config;
         let params = ParamsAdamW { lr: learning_rate, weight_decay, ..ParamsAdamW::default() };
         let mut optimizer = AdamW::new(network.variables(), params).map_err(failed)?;
-        let told: Vec<[f32; HISTORY]> =
-            episodes.iter().map(|(features, _)| memory.summary(features)).collect();
-        let mut order: Vec<usize> = (0..episodes.len()).collect();
-        let mut fit = Fit { losses: Vec::new(), num_examples: episodes.len() };
+        let mut order: Vec<usize> = (0..examples.len()).collect();
+        let mut fit = Fit { losses: Vec::new(), num_examples: examples.len() };
         let mut step = 0;
         for epoch in 0..epochs {
             let mut rng = seed.derive("epoch", epoch).rng();
@@ -186,11 +248,11 @@ impl StateZero {
             for batch in order.chunks(batch) {
                 let (mut rows, mut outcomes) = (Vec::new(), Vec::new());
                 for place in batch {
-                    let (features, outcome) = &episodes[*place];
+                    let Example { start, told, outcome } = examples[*place];
                     let is_told = !rng.random_bool(WITHOUT);
-                    rows.extend_from_slice(features);
-                    rows.extend(if is_told { told[*place] } else { [0.0; HISTORY] });
-                    outcomes.push(*outcome);
+                    rows.extend_from_slice(start);
+                    rows.extend(if is_told { *told } else { [0.0; HISTORY] });
+                    outcomes.push(f64::from(*outcome));
                 }
                 let (loss, squares) = self.loss(&network, rows, &outcomes).map_err(failed)?;
                 if !squares.is_finite() {
@@ -200,7 +262,7 @@ impl StateZero {
                 sum += squares;
                 step += 1;
             }
-            fit.losses.push(sum / episodes.len() as f64);
+            fit.losses.push(sum / examples.len() as f64);
         }
         Ok((network, fit))
     }
@@ -263,13 +325,26 @@ impl Predictor for StateZero {
             return Ok(Fit::default());
         }
         let mut memory = self.memory.clone();
-        let (network, fit) = self.learn(&memory, &episodes, seed)?;
+        let example = |(start, outcome): &(Vec<f32>, f64)| Example {
+            start: start.clone(),
+            told: memory.summary(start),
+            outcome: *outcome as f32,
+        };
+        let fresh: Vec<Example> = episodes.iter().map(example).collect();
+        let mut examples: Vec<&Example> = fresh.iter().collect();
+        let mut rng = seed.derive("rehearse", 0).rng();
+        let rehearsed = if memory.examples.is_empty() { 0 } else { fresh.len() };
+        for _ in 0..rehearsed {
+            examples.push(&memory.examples[rng.random_range(0..memory.examples.len())]);
+        }
+        let (network, fit) = self.learn(&examples, seed)?;
         // The last step was not looked at by a loss.
         let starts: Vec<&[f32]> = episodes.iter().map(|(start, _)| &start[..]).collect();
         let probe = self.say(&network, &memory, &starts).map_err(failed)?;
         if probe.iter().any(|value| !value.is_finite()) {
             return Err(PredictorError::Diverged { name: NAME, step: fit.losses.len() });
         }
+        memory.remember(fresh, self.config.remembered, seed);
         memory.history.extend(episodes);
         let beyond = memory.history.len().saturating_sub(self.config.history);
         memory.history.drain(..beyond);
@@ -296,13 +371,17 @@ impl Predictor for StateZero {
     }
 
     fn state(&self) -> Result<Vec<u8>, PredictorError> {
-        let tensors = self.network.tensors("value").map_err(failed)?;
-        Ok(state::write(NAME, &self.memory, &tensors))
+        let mut tensors = self.network.tensors("value").map_err(failed)?;
+        tensors.push(self.memory.tensor(self.width / 2));
+        let kept = Kept { memory: self.memory.clone(), remembered: self.memory.examples.len() };
+        Ok(state::write(NAME, &kept, &tensors))
     }
 
     fn load(&mut self, state: &[u8]) -> Result<(), PredictorError> {
         let read = || {
-            let (reader, memory) = StateReader::open::<Memory>(NAME, state)?;
+            let (reader, kept) = StateReader::open::<Kept>(NAME, state)?;
+            let Kept { mut memory, remembered } = kept;
+            memory.examples = Memory::read(&reader, remembered, self.width / 2)?;
             let network = self.network.read("value", &reader)?;
             let expected = vec![self.width / 2];
             let all = memory.history.iter();
@@ -333,14 +412,18 @@ mod tests {
     const WIDTH: usize = 8;
 
     fn open(config: StateZeroConfig) -> StateZero {
-        StateZero::new(config, &OpenFor { width: WIDTH, seed: Seed::from_u64(5) }).unwrap()
+        open_wide(config, WIDTH)
+    }
+
+    fn open_wide(config: StateZeroConfig, width: usize) -> StateZero {
+        StateZero::new(config, &OpenFor { width, seed: Seed::from_u64(5) }).unwrap()
     }
 
     /// Episodes of two turns that succeed where their first feature is above what the policy can do.
-    fn played(count: usize, skill: f32, seed: u64) -> (Segments, Vec<f32>) {
-        let mut segments = Segments::new(WIDTH).unwrap();
+    fn played(count: usize, skill: f32, seed: u64, width: usize) -> (Segments, Vec<f32>) {
+        let mut segments = Segments::new(width).unwrap();
         let mut rewards = Vec::new();
-        for rows in numbers(count * 2 * WIDTH, seed).chunks(2 * WIDTH) {
+        for rows in numbers(count * 2 * width, seed).chunks(2 * width) {
             segments.push(rows).unwrap();
             rewards.extend([0.0, f32::from(u8::from(rows[0] > skill))]);
         }
@@ -357,42 +440,102 @@ mod tests {
         squares.sum::<f64>() / (rewards.len() / 2) as f64
     }
 
-    #[test]
-    fn success_is_foretold_from_the_prompt_and_the_history_of_the_policy() {
-        let config = StateZeroConfig { history: 64, ..Default::default() };
-        let mut predictor = open(config);
-        // Policies of two skills, one after the other.
-        for round in 0..20 {
-            let skill = if round % 2 == 0 { 0.25 } else { 0.75 };
-            // For some time each, so that the history is mostly its own.
-            for part in 0..6 {
-                let (segments, rewards) = played(64, skill, 10 * round + part);
-                predictor.fit(&segments, &rewards, Seed::from_u64(10 * round + part)).unwrap();
+    /// One that was fitted to policies with these skills in turn, each for so many fits, so that the history is mostly its own.
+    fn fitted(config: StateZeroConfig, width: usize, skills: &[f32], fits: u64) -> StateZero {
+        let mut predictor = open_wide(config, width);
+        for (round, skill) in (0..).zip(skills) {
+            for part in 0..fits {
+                let seed = 100 * round + part;
+                let (segments, rewards) = played(64, *skill, seed, width);
+                predictor.fit(&segments, &rewards, Seed::from_u64(seed)).unwrap();
             }
         }
-        // The last one was of the second kind. By nothing but its history it is told from the first.
-        let good = error(&predictor, &played(200, 0.75, 1_000));
-        let weights = predictor.network.tensors("value").unwrap();
-        let (segments, _) = played(64, 0.25, 2_000);
-        let earned = played(64, 0.25, 2_000).1;
-        let mut other = open(predictor.config.clone());
+        predictor
+    }
+
+    /// The same weights, told of another policy by its episodes alone.
+    fn told_of(predictor: &StateZero, skill: f32) -> StateZero {
+        let (segments, rewards) = played(64, skill, 2_000, predictor.width);
+        let mut other = open_wide(predictor.config.clone(), predictor.width);
         other.load(&predictor.state().unwrap()).unwrap();
+        assert_eq!(other.memory, predictor.memory);
         let starts = other.starts(&segments);
-        let episodes = starts.iter().zip(earned.chunks(2));
+        let episodes = starts.iter().zip(rewards.chunks(2));
         other.memory.history = episodes
             .map(|(start, earned)| (start.unwrap().to_vec(), f64::from(earned[1])))
             .collect();
-        let followed = error(&other, &played(200, 0.25, 3_000));
-        let before = error(&predictor, &played(200, 0.25, 3_000));
-        assert_eq!(other.network.tensors("value").unwrap(), weights, "nothing was learned anew");
-        assert!(good < 0.12, "{good}");
-        assert!(followed < 0.12 && followed < 0.6 * before, "{followed}, {before}");
+        other
+    }
+
+    #[test]
+    fn success_is_foretold_from_the_prompt_and_the_history_of_the_policy() {
+        let config = || StateZeroConfig { history: 64, ..Default::default() };
+        let alternating = |count: usize| -> Vec<f32> { [0.25, 0.75].repeat(count) };
+        let backwards = |count: usize| -> Vec<f32> { [0.75, 0.25].repeat(count) };
+        // However wide what is seen is, whichever policy comes last, for however long, and however few have come before.
+        let settings: [(usize, Vec<f32>, u64); 5] = [
+            (8, alternating(8), 6),
+            (8, backwards(8), 6),
+            (8, alternating(3), 16),
+            (8, alternating(2), 6),
+            (32, alternating(8), 6),
+        ];
+        for (width, skills, fits) in settings {
+            let predictor = fitted(config(), width, &skills, fits);
+            let last = skills[skills.len() - 1];
+            let good = error(&predictor, &played(200, last, 1_000, width));
+            assert!(good < 0.14, "{width} {fits}: {good}");
+            // By nothing but its history another policy is told from the last one, one that was never seen among them.
+            for (skill, most) in [(1.0 - last, 0.14), (0.5, 0.16)] {
+                let other = told_of(&predictor, skill);
+                let test = played(200, skill, 3_000, width);
+                let (followed, before) = (error(&other, &test), error(&predictor, &test));
+                let weights = predictor.network.tensors("value").unwrap();
+                assert_eq!(other.network.tensors("value").unwrap(), weights, "nothing is learned");
+                assert!(followed < most, "{width} {fits} {skill}: {followed}, {before}");
+                let is_other = (skill - last).abs() > 0.3;
+                assert!(
+                    !is_other || followed < 0.5 * before,
+                    "{width} {fits}: {followed}, {before}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn without_what_it_remembers_it_learns_the_present_policy_in_place_of_its_history() {
+        let skills = [0.25, 0.75].repeat(8);
+        let with = |remembered: usize| {
+            let config = StateZeroConfig { history: 64, remembered, ..Default::default() };
+            let predictor = fitted(config, 32, &skills, 6);
+            error(&told_of(&predictor, 0.25), &played(200, 0.25, 3_000, 32))
+        };
+        let (without, with) = (with(0), with(4096));
+        assert!(with < 0.6 * without, "{with} {without}");
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded_and_comes_back() {
+        let config = StateZeroConfig { remembered: 100, epochs: 1, ..Default::default() };
+        let predictor = fitted(config, WIDTH, &[0.25, 0.75], 2);
+        assert_eq!(predictor.memory.examples.len(), 100);
+        // Some of the first fit, whose history was empty, are still there.
+        assert!(predictor.memory.examples.iter().any(|it| it.told[0] == 0.0));
+        let mut again = open(predictor.config.clone());
+        again.load(&predictor.state().unwrap()).unwrap();
+        assert_eq!(again.memory, predictor.memory);
+        let (segments, rewards) = played(8, 0.5, 7, WIDTH);
+        let mut on = predictor;
+        for one in [&mut on, &mut again] {
+            one.fit(&segments, &rewards, Seed::from_u64(3)).unwrap();
+        }
+        assert_eq!(on.state().unwrap(), again.state().unwrap());
     }
 
     #[test]
     fn no_episode_is_told_what_its_own_group_earned() {
         let mut predictor = open(StateZeroConfig::default());
-        let (segments, rewards) = played(4, 0.0, 1);
+        let (segments, rewards) = played(4, 0.0, 1, WIDTH);
         predictor.fit(&segments, &rewards, Seed::from_u64(1)).unwrap();
         assert!(predictor.predicts_first() && predictor.memory.history.len() == 4);
         predictor.fit(&segments, &rewards, Seed::from_u64(1)).unwrap();
