@@ -54,7 +54,7 @@ pub use policy::{
     SampledTokens, Sampling, ScoringRequest, StopCause,
 };
 pub use preference::Preference;
-pub use sample::{AllowedTokens, GrammarSpan, Sample, SampleError};
+pub use sample::{AllowedTokens, GrammarSpan, Sample, SampleError, SampleOrigin};
 pub use seat::{Seat, SeatSpec, Told};
 pub use seed::Seed;
 pub use signals::{Signal, SignalError, Signals};

@@ -53,6 +53,18 @@ pub struct GrammarSpan {
     pub grammar: Arc<GrammarSource>,
 }
 
+/// Why a sample is trained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SampleOrigin {
+    /// The policy has sampled it, and learns from what came of it; or it is imitated.
+    #[default]
+    Policy,
+    /// Somebody else has written it, nobody knows how probably, and the policy learns from what came of it as from its own.
+    Outside,
+    /// The policy has sampled it before it was trained, and is kept from forgetting it.
+    Rehearsed,
+}
+
 /// A training sample: a token sequence with per-token streams, one entry per token in each.
 ///
 /// Entry `t` of a stream speaks of drawing `tokens[t]` behind `tokens[..t]`, so entry 0 never
@@ -61,6 +73,8 @@ pub struct GrammarSpan {
 pub struct Sample {
     /// The episode the sample was cut from.
     pub episode: u64,
+    /// Why it is trained.
+    pub origin: SampleOrigin,
     /// Which answer of which pair it is; `None` where nobody compared it with another.
     pub preference: Option<Preference>,
     /// Token ids.

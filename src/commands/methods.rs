@@ -12,9 +12,10 @@ use super::{print, print_json};
 use crate::cli::{MethodsArguments, MethodsCommand};
 
 /// The axes that make a method, by the names that `spar list` has.
-const AXES: [&str; 9] = [
+const AXES: [&str; 10] = [
     "credit",
     "objectives",
+    "heads",
     "shapers",
     "filters",
     "samplers",
@@ -55,7 +56,7 @@ pub(crate) fn methods(arguments: &MethodsArguments) -> anyhow::Result<ExitCode> 
 }
 
 /// The axes, for the command line.
-pub(crate) fn axes() -> [&'static str; 9] {
+pub(crate) fn axes() -> [&'static str; 10] {
     AXES
 }
 

@@ -16,13 +16,14 @@ use super::{Recipe, ReferenceHold, ReinforceConfig};
 const SUPERVISED: &str = "supervised";
 
 /// Objectives that do not ask how likely those who played were to do what they did.
-const OBJECTIVES: [&str; 3] = ["a_lol", "awr", SUPERVISED];
+const OBJECTIVES: [&str; 5] = ["a_lol", "awr", "direct_advantage", SUPERVISED, "values_alone"];
 
 /// Learning from episodes that others played, without a step in an environment.
 ///
 /// Without `credit` everything that was done is imitated (behaviour cloning), or with `best` what was done in the best episodes. With
-/// credit, the episodes of a task are a group, and the objective is `awr`, `a_lol`, or `supervised`, which then imitates what has a positive
-/// advantage.
+/// credit, the episodes of a task are a group, and the objective is `awr`, `a_lol`, `direct_advantage`, or `supervised`, which then imitates what has a
+/// positive advantage; or `values_alone`, which fits a value head. Where a stage uses values and trains no value head, they are those of the reference model, if it has one, with
+/// the head that an earlier stage has fitted to it: a critic that stays as it is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct OfflineConfig {
@@ -45,7 +46,7 @@ pub struct OfflineConfig {
     /// Which episodes of a task are trained. Default absent: all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filter: Option<FilterConfig>,
-    /// What is minimised: `supervised`, `awr` or `a_lol`. Default `supervised`.
+    /// What is minimised: `supervised`, `awr`, `a_lol`, `direct_advantage` or `values_alone`. Default `supervised`.
     #[serde(deserialize_with = "objective")]
     pub objective: ObjectiveConfig,
     /// How the reference model is held, where the objective asks for one. Default absent:
@@ -182,6 +183,7 @@ impl OfflineConfig {
                  unlearns what they would not do again; use {known}"
             ));
         }
+        problems.extend(values_alone_problem(&self.objective));
         if self.objective.correction.is_some() {
             problems.push(
                 "`correction` has no effect: nobody knows how likely those who played were to do what they did"
@@ -206,6 +208,12 @@ impl OfflineConfig {
         }
         problems
     }
+}
+
+/// What is wrong where an objective trains nothing at all.
+pub(super) fn values_alone_problem(objective: &ObjectiveConfig) -> Option<String> {
+    let trains_nothing = objective.name == "values_alone" && objective.value_loss.is_none();
+    trains_nothing.then(|| "`values_alone` trains nothing: set `value_loss`".to_owned())
 }
 
 /// An objective whose name may be left out.
@@ -239,7 +247,7 @@ mod tests {
         for part in [
             "`folder` is missing",
             "`clip` is not for episodes of others",
-            "`a_lol`, `awr`, `supervised`",
+            "`a_lol`, `awr`, `direct_advantage`, `supervised`, `values_alone`",
             "`correction` has no effect",
             "`shapers` have no effect",
             "`filter` has no effect",
@@ -260,5 +268,18 @@ mod tests {
             "dataset = { folder = 'd' }\nobjective = { name = 'awr' }\ncredit = { kind = 'gae' }",
         );
         assert!(valued.contains("`gae` needs values"), "{valued}");
+        // A critic can be fitted by one stage and used by the next.
+        let fit = "dataset = { folder = 'd' }\ncredit = { kind = 'gae' }\n\
+                   objective = { name = 'values_alone', value_loss = {} }\n";
+        let used = "[[stages]]\nkind = 'offline'\nname = 'improve'\ndataset = { folder = 'd' }\n\
+                    credit = { kind = 'gae', level = 'turn', lambda = 0 }\n\
+                    objective = { name = 'direct_advantage' }\n";
+        assert_eq!(told(&format!("{fit}{used}[value_head]")), "");
+        let unfitted = told(&format!("dataset = {{ folder = 'd' }}\n{used}[value_head]"));
+        assert!(unfitted.contains("`gae` needs values"), "{unfitted}");
+        let nothing = told(
+            "dataset = { folder = 'd' }\ncredit = { kind = 'grpo' }\nobjective = { name = 'values_alone' }",
+        );
+        assert!(nothing.contains("`values_alone` trains nothing"), "{nothing}");
     }
 }

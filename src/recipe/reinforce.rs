@@ -12,10 +12,11 @@ use spar_tasks::samplers::{SamplerConfig, open_sampler};
 use spar_tasks::{ShaperConfig, open_shaper};
 use spar_trainer::{Objective, ObjectiveConfig, TrainerConfig};
 
+use super::offline::values_alone_problem;
 use super::reference_model::reference_problems;
 use super::{
     HardestConfig, HorizonConfig, PredictConfig, Recipe, ReferenceHold, ReferenceResetConfig,
-    ReplayConfig, SoupMember,
+    RehearseConfig, ReplayConfig, SoupMember,
 };
 
 /// Reinforcement learning.
@@ -59,6 +60,9 @@ pub struct ReinforceConfig {
     /// How tasks that nobody solves are demonstrated between iterations. Default absent: they are not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub imitate_hardest: Option<HardestConfig>,
+    /// How the policy is kept from giving up what it could do when the stage began. Default absent: it is not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rehearse: Option<RehearseConfig>,
     /// Iterations behind which the learners of an environment's seats exchange their seats, where each seat has its own. Default absent: never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exchange_every: Option<u64>,
@@ -100,6 +104,7 @@ impl Default for ReinforceConfig {
             filter: None,
             replay: None,
             imitate_hardest: None,
+            rehearse: None,
             exchange_every: None,
             sequential_updates: false,
             objective: ObjectiveConfig::default(),
@@ -142,7 +147,7 @@ impl ReinforceConfig {
             Signal::Values if recipe.value_heads().is_empty() => {
                 Some("values, and no learner gives them: set [value_head] and objective.value_loss")
             }
-            Signal::Values if self.objective.value_loss.is_none() => {
+            Signal::Values if self.objective.value_loss.is_none() && !recipe.trains_values() => {
                 Some("values, which are 0 for good without objective.value_loss")
             }
             Signal::Teacher => Some("a teacher's log-probabilities, and there is no teacher"),
@@ -183,6 +188,7 @@ impl ReinforceConfig {
         let told = |error: anyhow::Error| vec![format!("{error:#}")];
         let mut problems_of_mask = Vec::new();
         within("objective", self.objective.problems());
+        within("objective", values_alone_problem(&self.objective).into_iter().collect());
         if self.objective.build().is_ok_and(|objective| objective.needs().pairs) {
             let name = &self.objective.name;
             let problem =
@@ -253,6 +259,16 @@ impl ReinforceConfig {
         {
             let problem = "`selective` has trajectories by themselves: the objective compares answers or asks for a reference model";
             within("replay", vec![problem.to_owned()]);
+        }
+        within(
+            "rehearse",
+            self.rehearse.as_ref().map(|it| it.problems(self.iterations)).unwrap_or_default(),
+        );
+        if self.rehearse.is_some()
+            && self.objective.build().is_ok_and(|objective| objective.needs().groups)
+        {
+            let problem = "the objective compares answers to one question, and what is rehearsed is none of them";
+            within("rehearse", vec![problem.to_owned()]);
         }
         within(
             "imitate_hardest",

@@ -138,6 +138,10 @@ const SHIPPED: &[(&str, &str)] = &[
     ("percent-bc", include_str!("../../recipes/methods/percent-bc.toml")),
     ("a-lol", include_str!("../../recipes/methods/a-lol.toml")),
     ("digirl", include_str!("../../recipes/methods/digirl.toml")),
+    ("direct-advantage", include_str!("../../recipes/methods/direct-advantage.toml")),
+    ("hl-gauss", include_str!("../../recipes/methods/hl-gauss.toml")),
+    ("rl-plus", include_str!("../../recipes/methods/rl-plus.toml")),
+    ("dph-rl", include_str!("../../recipes/methods/dph-rl.toml")),
     ("imagined", include_str!("../../recipes/methods/imagined.toml")),
 ];
 

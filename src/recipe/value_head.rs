@@ -17,6 +17,13 @@ impl Recipe {
         single.chain(named).collect()
     }
 
+    /// Whether a stage trains a value head.
+    pub(crate) fn trains_values(&self) -> bool {
+        let stages = self.stage_configs();
+        let mut stages = stages.iter().filter_map(|config| open_stage(config).ok());
+        stages.any(|stage| stage.trains_value_head())
+    }
+
     /// All that is wrong with the value heads: settings that cannot be, one that no stage trains, and a stage that trains
     /// one that its learner does not have.
     pub(super) fn value_head_problems(&self) -> Vec<String> {

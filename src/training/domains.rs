@@ -196,7 +196,7 @@ fn seat_problems(recipe: &Recipe, tasks: &[TaskSeats], branches: bool) -> Vec<St
     let shared = tasks.iter().filter(|task| branches && task.seats.len() > 1);
     problems.extend(shared.map(|task| {
         format!(
-            "strategy: branches within episodes are not played where several act, as in `{}`; take `independent`",
+            "strategy: branches within episodes and demonstrations are not played where several act, as in `{}`; take `independent`",
             task.environment
         )
     }));

@@ -155,7 +155,7 @@ const OTHERS: &str = "reinforce.reference_soup=[{ path = \"runs/warm/checkpoints
                       { path = \"runs/warm/checkpoints/iteration-000003\", weight = 2.0 }]";
 
 /// The same for recipes that list their stages, which learn from the dataset in `lake`: how many iterations each has, and whose dataset is named.
-const STAGED: [(&str, &[&str]); 5] = [
+const STAGED: [(&str, &[&str]); 6] = [
     (
         "a-lol",
         &[
@@ -166,6 +166,17 @@ const STAGED: [(&str, &[&str]); 5] = [
         ],
     ),
     ("bc", &["offline.iterations=3", "offline.dataset.folder=lake"]),
+    (
+        "direct-advantage",
+        &[
+            "clone.iterations=1",
+            "critic.iterations=1",
+            "improve.iterations=1",
+            "clone.dataset.folder=lake",
+            "critic.dataset.folder=lake",
+            "improve.dataset.folder=lake",
+        ],
+    ),
     ("digirl", &["offline.iterations=2", "online.iterations=1", "offline.dataset.folder=lake"]),
     ("imagined", &["offline.iterations=3", "offline.dataset.folder=lake"]),
     ("percent-bc", &["offline.iterations=3", "offline.dataset.folder=lake"]),

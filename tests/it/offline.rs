@@ -247,6 +247,47 @@ fn a_policy_learns_to_cross_a_lake_from_episodes_of_others_alone() {
     assert!(missing.err.contains("there is no dataset.json"), "{}", missing.err);
 }
 
+/// Direct advantages: the policy stays while its critic is fitted, and the critic while the policy learns from it.
+#[test]
+fn a_critic_is_fitted_first_and_stays_with_the_model_that_it_was_fitted_to() {
+    let folder = workplace();
+    let folder = folder.path();
+    succeed(folder, &collect("lake", &[]));
+    let mut arguments = vec!["train", "direct-advantage", "--name", "critic", "--seed", "3"];
+    let mut settings: Vec<String> = ["clone", "critic", "improve"]
+        .iter()
+        .flat_map(|stage| {
+            [format!("stages.{stage}.dataset.folder=lake"), format!("stages.{stage}.iterations=8")]
+        })
+        .collect();
+    settings.extend([
+        "data.test=[]".to_owned(),
+        "evaluation={ every = 24, dev_tasks = 4, max_turns = 8 }".to_owned(),
+        "keep={ checkpoint_every = 8, checkpoints = 10 }".to_owned(),
+    ]);
+    settings.iter().for_each(|setting| arguments.extend(["--set", setting]));
+    succeed(folder, &arguments);
+    let run = folder.join("runs/critic");
+    let file = |iteration: u64, name: &str| {
+        fs::read(run.join(format!("checkpoints/iteration-{iteration:06}")).join(name)).unwrap()
+    };
+    let (model, head) = ("model.safetensors", "value_head.safetensors");
+    assert_eq!(file(8, model), file(16, model), "no policy is trained with its critic");
+    assert_ne!(file(8, head), file(16, head));
+    assert_eq!(file(16, head), file(24, head), "no critic is trained with its policy");
+    assert_ne!(file(16, model), file(24, model));
+
+    let metrics = fs::read_to_string(run.join("metrics.jsonl")).unwrap();
+    let records = metrics.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let records: Vec<Value> = records.filter(|it| it["kind"] == "offline").collect();
+    let of = |iteration: usize, name: &str| records[iteration][name].as_f64().unwrap();
+    assert_eq!(records.len(), 24);
+    assert!(of(15, "value_loss") < of(8, "value_loss"), "the critic learns");
+    assert!(of(15, "explained_variance") > of(8, "explained_variance").max(0.0));
+    // What the fitted critic tells of the reference model does not change with the policy, which comes nearer to it.
+    assert!(of(23, "advantage_error") < of(16, "advantage_error"));
+}
+
 #[test]
 fn how_far_a_policy_goes_along_a_recording_is_measured() {
     let folder = workplace();

@@ -54,7 +54,7 @@ pub fn measure_held_out(
     for (index, sample) in samples.iter().enumerate() {
         let scale = aggregation.scale(objective.weight(sample), batch);
         let entropies = &measures[index].entropies;
-        let measured = Measured { logprobs: &present[index], entropies, values: &[] };
+        let measured = Measured { logprobs: &present[index], entropies, ..Measured::default() };
         let found = prepared.loss(index, measured, scale);
         loss += found.loss;
         tally.merge(&found.tally);

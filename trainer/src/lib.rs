@@ -121,20 +121,22 @@ pub use learning_curve::{CurvePoint, CurveRun, CurveSeries, LearningCurve};
 pub use objectives::{
     ALol, ALolOptions, ALolRatio, AdaptiveKl, AnswerScore, Awr, AwrOptions, BatchWeight,
     BoundedDivergence, BySample, Cispo, CispoOptions, Clip, ClipCov, ClipCovOptions, ClipOptions,
-    CorrectionOptions, Cpl, CplOptions, Denominator, Disco, DiscoOptions, Divergence, Dpo,
-    DpoOptions, Dppo, DppoOptions, Dro, DroOptions, Drpo, DrpoOptions, EffectiveSize,
-    EntropySmoothingOptions, FDpg, FDpgOptions, FiberPo, FiberPoOptions, Gmpo, GmpoOptions, Gspo,
-    GspoOptions, ImportanceLevel, ImportanceOptions, Kdrl, KdrlOptions, Kimi, KimiOptions, KlCov,
-    KlCovOptions, KlEstimator, KlOptions, LearningRateOptions, LearningRateRule, LossAggregation,
-    MAX_LOG_RATIO, MinPro, MinProOptions, Needs, Nft, NftOptions, Objective, ObjectiveConfig,
-    ObjectiveRow, OffPolicyMetrics, OpenObjective, Opmd, OpmdOptions, Outside, Pacs, PacsOptions,
-    PartitionOf, PolicyBatch, PolicyGradient, PolicyLoss, PolicyLosses, PolicyToken, PolicyTokens,
-    PreferenceDivergence, PreferenceLoss, PreparedObjective, QuestionWeight, Rec, RecClip,
-    RecOptions, RecRegularizer, RecWeight, Refuel, RefuelOptions, Rejected, RejectionOptions,
-    ResamplingOptions, ResamplingWeight, SampleLoss, SampleStatistic, SapoGate, SapoGateOptions,
-    SelectionOptions, SignWeights, Sppo, SppoOptions, Statistic, Supervised, Tally,
-    TargetDivergence, TokenScore, Topr, ToprOptions, Update, ValueLossOptions, Vespo, VespoOptions,
-    explained_variance, objective_registry, off_policy_metrics,
+    CorrectionOptions, Cpl, CplOptions, Denominator, DirectAdvantage, DirectAdvantageOptions,
+    Disco, DiscoOptions, Divergence, Dpo, DpoOptions, Dppo, DppoOptions, Dro, DroOptions, Drpo,
+    DrpoOptions, EffectiveSize, EntropySmoothingOptions, FDpg, FDpgOptions, FiberPo,
+    FiberPoOptions, Gmpo, GmpoOptions, Gspo, GspoOptions, ImportanceLevel, ImportanceOptions, Kdrl,
+    KdrlOptions, Kimi, KimiOptions, KlCov, KlCovOptions, KlEstimator, KlOptions,
+    LearningRateOptions, LearningRateRule, LossAggregation, MAX_LOG_RATIO, MinPro, MinProOptions,
+    Needs, Nft, NftOptions, Objective, ObjectiveConfig, ObjectiveRow, OffPolicyMetrics,
+    OpenObjective, Opmd, OpmdOptions, Outside, Pacs, PacsOptions, PartitionOf, PolicyBatch,
+    PolicyGradient, PolicyLoss, PolicyLosses, PolicyToken, PolicyTokens, PreferenceDivergence,
+    PreferenceLoss, PreparedObjective, QuestionWeight, Rec, RecClip, RecOptions, RecRegularizer,
+    RecWeight, Refuel, RefuelOptions, RehearsalOptions, RehearsedDivergence, Rejected,
+    RejectionOptions, ResamplingOptions, ResamplingWeight, RlPlus, RlPlusOptions, SampleLoss,
+    SampleStatistic, SapoGate, SapoGateOptions, SelectionOptions, SignWeights, Sppo, SppoOptions,
+    Statistic, Supervised, Tally, TargetDivergence, TokenScore, Topr, ToprOptions, Update,
+    ValueLossOptions, ValuesAlone, Vespo, VespoOptions, explained_variance, objective_registry,
+    off_policy_metrics, with_rehearsal,
 };
 pub use optimisers::{
     AdamW, AdamWOptions, Muon, MuonOptions, OpenOptimizer, Optimizer, OptimizerConfig,
@@ -147,8 +149,8 @@ pub use run::{
     RunFolder, RunLock, git_revision, read_metrics, rfc3339, write_atomically,
 };
 pub use sample_gradient::{
-    DeviceModel, FixedModel, HeadGradient, MeasureRequest, Measured, MeasuredTokens, Measures,
-    PreparedModel, SampleGradient, SampleLossFn, Slopes,
+    DeviceModel, FixedModel, HeadGradient, Histograms, MeasureRequest, Measured, MeasuredTokens,
+    Measures, PreparedModel, SampleGradient, SampleLossFn, Slopes,
 };
 pub use schedule::{ScheduleConfig, ScheduleShape};
 pub use signal_stages::{

@@ -8,11 +8,12 @@ use spar_policy::cuda::DeviceError;
 use spar_policy::decoder::{HiddenStates, Tape, TokenTree};
 use spar_policy::draw_rules::LoadedDrawRule;
 use spar_policy::head::{Draw, DrawGradient, DrawLoss, DrawStatistics, try_judge, try_sum_squares};
-use spar_policy::state_heads::HeadWeights;
+use spar_policy::state_heads::{HeadWeights, ValueHistogram};
 
 use crate::grammar_replay::{ReplayFailed, Replayed};
 use crate::{
-    HeadGradient, MeasureRequest, Measured, MeasuredTokens, Measures, SampleLossFn, Slopes,
+    HeadGradient, Histograms, MeasureRequest, Measured, MeasuredTokens, Measures, SampleLossFn,
+    Slopes,
 };
 
 /// A sample cannot be read by the decoder.
@@ -52,8 +53,12 @@ struct HeadReading {
     of_draw: Vec<usize>,
     /// The states, `[rows, hidden]`.
     states_rd: Vec<f32>,
-    /// The head's number of each.
+    /// The head's numbers of each.
+    outputs: Vec<f32>,
+    /// The value that they tell.
     values: Vec<f32>,
+    /// How they tell it, where they are more than one.
+    bins: Option<ValueHistogram>,
     /// Numbers of all hidden states together.
     num_numbers: usize,
 }
@@ -77,15 +82,22 @@ impl HeadReading {
         let hidden_td = hidden.read()?;
         let states_rd: Vec<f32> =
             rows.iter().flat_map(|row| &hidden_td[row * width..][..width]).copied().collect();
-        let values = head.forward(&states_rd);
-        Ok(Self { rows, of_draw, states_rd, values, num_numbers: hidden_td.len() })
+        let outputs = head.forward(&states_rd);
+        let (values, bins) = (head.values(&outputs), head.histogram().cloned());
+        let num_numbers = hidden_td.len();
+        Ok(Self { rows, of_draw, states_rd, outputs, values, bins, num_numbers })
+    }
+
+    /// Numbers of a state.
+    fn num_outputs(&self) -> usize {
+        self.bins.as_ref().map_or(1, ValueHistogram::bins)
     }
 }
 
 /// The derivatives of a loss by what was read.
 pub(crate) struct Derivatives {
     draws: Vec<DrawGradient>,
-    /// By the head's numbers, in the order of its rows; empty where the loss does not depend on them.
+    /// By the head's numbers, row by row in the order of its rows; empty where the loss does not depend on them.
     values: Vec<f32>,
 }
 
@@ -231,22 +243,48 @@ impl Reading<'_> {
         Ok(measures)
     }
 
+    /// The logits of a head that tells histograms, `[tokens, bins]` of each sample; empty where there is none.
+    fn logits(&self, samples: &[&Sample]) -> Vec<Vec<f32>> {
+        let Some(head @ HeadReading { bins: Some(bins), .. }) = &self.head else {
+            return Vec::new();
+        };
+        let bins = bins.bins();
+        let mut by_sample: Vec<Vec<f32>> =
+            samples.iter().map(|sample| vec![0.0; sample.len() * bins]).collect();
+        for (sample, t, draw) in &self.places {
+            let row = &head.outputs[head.of_draw[*draw] * bins..][..bins];
+            by_sample[*sample][t * bins..][..bins].copy_from_slice(row);
+        }
+        by_sample
+    }
+
     /// How the loss changes with what was told of the draws.
     pub(crate) fn derivatives(&self, samples: &[&Sample], loss: &SampleLossFn<'_>) -> Derivatives {
+        let logits = self.logits(samples);
+        let bins = self.head.as_ref().and_then(|head| head.bins.as_ref());
+        let histograms =
+            |index: usize| bins.map(|bins| Histograms { bins, logits: &logits[index] });
         let slopes: Vec<Slopes> = self
             .measures(samples)
             .iter()
             .enumerate()
             .map(|(index, Measures { logprobs, entropies, values, .. })| {
-                loss(index, Measured { logprobs, entropies, values })
+                let histograms = histograms(index);
+                loss(index, Measured { logprobs, entropies, values, histograms })
             })
             .collect();
         let mut draws = vec![DrawGradient::default(); self.draws.len()];
         let mut values = Vec::new();
+        let outputs = self.head.as_ref().map_or(1, HeadReading::num_outputs);
         if let Some(head) = &self.head
             && slopes.iter().any(|slopes| !slopes.values.is_empty())
         {
-            values.resize(head.rows.len(), 0.0);
+            values.resize(head.rows.len() * outputs, 0.0);
+        }
+        for (sample, slopes) in samples.iter().zip(&slopes) {
+            let found = slopes.values.len();
+            let is_whole = found == 0 || found == sample.len() * outputs;
+            assert!(is_whole, "an objective gives slopes by all numbers of a head: {found}");
         }
         for (sample, t, draw) in &self.places {
             let slopes = &slopes[*sample];
@@ -254,8 +292,10 @@ impl Reading<'_> {
             if let Some(slope) = slopes.entropies.get(*t) {
                 draws[*draw].entropy += slope;
             }
-            if let (Some(head), Some(slope)) = (&self.head, slopes.values.get(*t)) {
-                values[head.of_draw[*draw]] += slope;
+            let own = slopes.values.get(t * outputs..(t + 1) * outputs);
+            if let (Some(head), Some(own)) = (&self.head, own) {
+                let sums = &mut values[head.of_draw[*draw] * outputs..][..outputs];
+                sums.iter_mut().zip(own).for_each(|(sum, slope)| *sum += slope);
             }
         }
         Derivatives { draws, values }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use spar_core::Sample;
 use spar_policy::Parameters;
 use spar_policy::cuda::DeviceLearner;
-use spar_policy::state_heads::HeadWeights;
+use spar_policy::state_heads::{HeadWeights, ValueHistogram};
 
 /// Gives the derivatives of the loss by what is told of a sample.
 ///
@@ -25,6 +25,25 @@ pub struct Measured<'a> {
     pub entropies: &'a [f32],
     /// What the value head expected before each was drawn; empty where the objective needs no returns.
     pub values: &'a [f32],
+    /// What these values are the means of, where the head tells histograms.
+    pub histograms: Option<Histograms<'a>>,
+}
+
+/// What a value head that tells histograms says of the tokens of a sample.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Histograms<'a> {
+    /// Its bins.
+    pub bins: &'a ValueHistogram,
+    /// Its logits, `[tokens, bins]`.
+    pub logits: &'a [f32],
+}
+
+impl<'a> Histograms<'a> {
+    /// The logits of token `t`.
+    pub fn of_token(self, t: usize) -> &'a [f32] {
+        let bins = self.bins.bins();
+        &self.logits[t * bins..][..bins]
+    }
 }
 
 /// The derivatives of a loss by what a model told of the tokens of a sample.
@@ -34,7 +53,8 @@ pub struct Slopes {
     pub logprobs: Vec<f32>,
     /// By the entropies, one per token; empty where the loss does not depend on them.
     pub entropies: Vec<f32>,
-    /// By the values, one per token; empty where the loss does not depend on them.
+    /// By the values, one per token, or by the [logits](Histograms::logits) of a head that tells histograms; empty where the
+    /// loss does not depend on them.
     pub values: Vec<f32>,
 }
 

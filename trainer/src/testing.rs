@@ -5,12 +5,13 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 use spar_core::{PolicyVersion, Sample, Seed};
+use spar_policy::state_heads::HeadWeights;
 use spar_policy::{ParameterKind, Parameters};
 
 use crate::{
-    BatchWeight, FixedModel, HeadGradient, LossAggregation, MeasureRequest, Measured, Measures,
-    Objective, ObjectiveConfig, PreparedModel, SampleGradient, SampleLoss, SampleLossFn, Trainer,
-    TrainerError, Update,
+    BatchWeight, FixedModel, HeadGradient, Histograms, LossAggregation, MeasureRequest, Measured,
+    Measures, Objective, ObjectiveConfig, PreparedModel, SampleGradient, SampleLoss, SampleLossFn,
+    Trainer, TrainerError, Update,
 };
 
 /// The state of a trainer as it is written.
@@ -267,7 +268,7 @@ impl FixedModel for PreparedBigram {
                     false => Vec::new(),
                 },
                 values: match request.head {
-                    Some(head) => first(head.forward(&self.states(sample))),
+                    Some(head) => first(head.values(&head.forward(&self.states(sample)))),
                     None => Vec::new(),
                 },
             }
@@ -305,11 +306,20 @@ impl PreparedModel for PreparedBigram {
             MeasureRequest { head: head.as_ref().map(|head| head.head), ..Default::default() };
         for (index, measures) in self.measure(samples, &request)?.iter().enumerate() {
             let Measures { logprobs, entropies, values, .. } = measures;
-            let slopes = loss(index, Measured { logprobs, entropies, values });
+            let of_head = head.as_ref().map(|head| head.head);
+            let logits = of_head.map(|head| {
+                let first = vec![0.0; head.num_outputs()];
+                [first, head.forward(&self.states(samples[index]))].concat()
+            });
+            let bins = of_head.and_then(HeadWeights::histogram);
+            let histograms = bins.zip(logits.as_deref());
+            let histograms = histograms.map(|(bins, logits)| Histograms { bins, logits });
+            let slopes = loss(index, Measured { logprobs, entropies, values, histograms });
             if let (Some(HeadGradient { head, gradient }), false) =
                 (&mut head, slopes.values.is_empty())
             {
-                head.backward(&self.states(samples[index]), &slopes.values[1..], gradient);
+                let behind = &slopes.values[head.num_outputs()..];
+                head.backward(&self.states(samples[index]), behind, gradient);
             }
             for (t, pair) in samples[index].tokens.windows(2).enumerate() {
                 let by_entropy = slopes.entropies.get(t + 1).copied().unwrap_or(0.0);

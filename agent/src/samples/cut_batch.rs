@@ -1,6 +1,6 @@
 //! The samples of a batch, from cutting to weighing.
 
-use spar_core::{Credit, Group, Sample, Signal, Signals, Trajectory};
+use spar_core::{Credit, Group, Sample, SampleOrigin, Signal, Signals, Trajectory};
 
 use super::cut::{carries_weight, cut_samples};
 use super::turn_mask::TurnMask;
@@ -137,7 +137,30 @@ impl<'a> CutBatch<'a> {
     ///
     /// [`SamplesError::Credit`] when the credit is that of another batch, [`SamplesError::Kept`] when `kept`
     /// is.
-    pub fn weigh(mut self, credit: &Credit, kept: &[bool]) -> Result<Vec<Sample>, SamplesError> {
+    pub fn weigh(self, credit: &Credit, kept: &[bool]) -> Result<Vec<Sample>, SamplesError> {
+        self.weigh_of(credit, kept, false)
+    }
+
+    /// As [`weigh`](Self::weigh), and what a demonstrator wrote is trained like what the policy sampled: such samples are
+    /// [from outside](SampleOrigin::Outside). Their log-probabilities are nobody's until somebody fills them in.
+    ///
+    /// # Errors
+    ///
+    /// As [`weigh`](Self::weigh).
+    pub fn weigh_with_demonstrations(
+        self,
+        credit: &Credit,
+        kept: &[bool],
+    ) -> Result<Vec<Sample>, SamplesError> {
+        self.weigh_of(credit, kept, true)
+    }
+
+    fn weigh_of(
+        mut self,
+        credit: &Credit,
+        kept: &[bool],
+        with_demonstrations: bool,
+    ) -> Result<Vec<Sample>, SamplesError> {
         let (found, expected) = (kept.len(), self.trajectories.len());
         if found != expected {
             return Err(SamplesError::Kept { found, expected });
@@ -152,11 +175,16 @@ impl<'a> CutBatch<'a> {
             let samples = &mut self.samples[start..end];
             start = end;
             let is_masked = trajectory.verdict.as_ref().is_some_and(|verdict| verdict.masked);
-            if trajectory.lineage.guided || trajectory.redacted || is_masked || !kept[index] {
+            let is_guided = trajectory.lineage.guided;
+            let is_nobodys = is_guided && !with_demonstrations;
+            if is_nobodys || trajectory.redacted || is_masked || !kept[index] {
                 continue;
             }
             let mut token = 0;
             for sample in samples {
+                if is_guided {
+                    sample.origin = SampleOrigin::Outside;
+                }
                 token = weigh_sample(sample, credit, (index, token));
                 if carries_weight(sample) {
                     weighed.push(std::mem::take(sample));
@@ -314,6 +342,11 @@ mod tests {
         let mut guided = group(vec![turn(0, &[1], sampled(&[2], &[]))]);
         guided.trajectories[0].lineage.guided = true;
         assert!(group_samples(&guided, &[vec![1.0]], TurnMask::None).unwrap().is_empty());
+        let groups = [guided.clone()];
+        let credit = Credit::of_turns(vec![vec![1.0]]);
+        let outside = CutBatch::new(&groups).unwrap().weigh_with_demonstrations(&credit, &[true]);
+        let outside = outside.unwrap();
+        assert_eq!((outside[0].origin, outside[0].num_weighed()), (SampleOrigin::Outside, 1));
         guided.trajectories[0].lineage.guided = false;
         assert!(!group_samples(&guided, &[vec![1.0]], TurnMask::None).unwrap().is_empty());
         guided.trajectories[0].redacted = true;

@@ -11,6 +11,7 @@ mod branch_rules;
 mod branching;
 mod continuations;
 mod critical_tokens;
+mod demonstrated;
 mod guidance;
 mod hints;
 mod independent;
@@ -32,6 +33,7 @@ pub use branch_rules::{arpo_branches, arpo_entropy, latr_candidates, rouge_l, su
 pub use branching::{Branching, BranchingOptions, ChooseBranches};
 pub use continuations::{Continuations, ContinuationsOptions, LedBy};
 pub use critical_tokens::{CriticalTokens, CriticalTokensOptions};
+pub use demonstrated::{Demonstrated, DemonstratedOptions};
 pub use guidance::{Guidance, GuidedContext};
 pub use hints::{Hints, HintsOptions};
 pub use independent::Independent;
@@ -73,6 +75,11 @@ pub trait RolloutStrategy: Send + Sync + std::fmt::Debug {
     /// Whether episodes of a group have first turns in common that `mask_shared_turns` of the stage can leave out. Default where it [branches](Self::branches); not where each only goes on from its own pause.
     fn shares_turns(&self) -> bool {
         self.branches()
+    }
+
+    /// Whether groups have demonstrations among them, which a stage trains with what the policy played. Default false.
+    fn adds_demonstrations(&self) -> bool {
+        false
     }
 
     /// Learns from what it has grown since it was asked last, and gives numbers of it for the metrics, by their names. Asked behind every iteration, so that what is

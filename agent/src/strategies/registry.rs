@@ -6,10 +6,10 @@ use spar_core::registry::{Axis, Given, OptionSet, Options, Row, RowError, Table}
 
 use super::{
     Branching, BranchingOptions, Continuations, ContinuationsOptions, CriticalTokens,
-    CriticalTokensOptions, Hints, HintsOptions, Independent, Lookahead, LookaheadOptions,
-    Paraphrases, ParaphrasesOptions, Partial, PartialOptions, Pruned, PrunedOptions, Retry,
-    RetryOptions, RolloutStrategy, RubricScaffold, RubricScaffoldOptions, ToolBranching,
-    ToolBranchingOptions,
+    CriticalTokensOptions, Demonstrated, DemonstratedOptions, Hints, HintsOptions, Independent,
+    Lookahead, LookaheadOptions, Paraphrases, ParaphrasesOptions, Partial, PartialOptions, Pruned,
+    PrunedOptions, Retry, RetryOptions, RolloutStrategy, RubricScaffold, RubricScaffoldOptions,
+    ToolBranching, ToolBranchingOptions,
 };
 
 /// Which rollout strategy, with which options.
@@ -110,6 +110,14 @@ const ROWS: &[StrategyRow] = &[
         formula: "h ~ U{0, .., T - 1}; y_i ~ pi(. | s_h)",
         options: OptionSet::of::<ContinuationsOptions>(),
         open: |given| Ok(Box::new(Continuations::new(given.read()?)?)),
+    },
+    Row {
+        name: "demonstrated",
+        about: "Some episodes of a group are demonstrations, which are trained with those of the policy.",
+        source: "RL-PLUS, arXiv 2508.00222; LUFFY, arXiv 2504.14945; demonstrations are played anew where the papers have a dataset of them",
+        formula: "",
+        options: OptionSet::of::<DemonstratedOptions>(),
+        open: |given| Ok(Box::new(Demonstrated::new(given.read()?)?)),
     },
     Row {
         name: "hints",

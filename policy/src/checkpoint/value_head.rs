@@ -74,8 +74,15 @@ mod tests {
             parameters.data[0] = f32::NAN;
             assert!(save_value_head(folder.path(), &parameters).is_err());
         }
-        // The last row has a layer more than the first one.
-        let first = HeadWeights::fresh(&StateHeadConfig::default(), 6, Seed::from_u64(1)).unwrap();
+        let fresh = |kind: &str| {
+            let config = StateHeadConfig { kind: kind.to_owned(), ..Default::default() };
+            HeadWeights::fresh(&config, 6, Seed::from_u64(1)).unwrap()
+        };
+        let first = fresh("linear");
+        // The last row has many numbers where the first one has one.
+        let error = load_value_head(folder.path(), first.parameters()).unwrap_err();
+        assert!(matches!(error, CheckpointError::Shape { .. }), "{error}");
+        save_value_head(folder.path(), fresh("hidden_layer").parameters()).unwrap();
         let error = load_value_head(folder.path(), first.parameters()).unwrap_err();
         assert!(matches!(error, CheckpointError::ExtraTensor { .. }), "{error}");
         let none = tempfile::tempdir().unwrap();

@@ -26,10 +26,12 @@ impl NamedOptions for HiddenLayerOptions {
     }
 }
 
-/// `w tanh(W x + c) + b` of a state `x`; `W` begins uniform within `1 / sqrt(width of x)`, all else at 0.
+/// `V tanh(W x + c) + b` of a state `x`, as many numbers as there are outputs; `W` begins uniform within
+/// `1 / sqrt(width of x)`, all else at 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct HiddenLayer {
     options: HiddenLayerOptions,
+    outputs: usize,
 }
 
 /// The parts of the flat buffer.
@@ -38,14 +40,14 @@ struct Parts<T> {
     matrix: T,
     /// `c`, `[hidden]`.
     shift: T,
-    /// `w` and `b`, `[hidden + 1]`.
+    /// `V` and `b`, `[outputs * hidden + outputs]`.
     last: T,
 }
 
 impl HiddenLayer {
-    /// A head with these options.
-    pub(super) fn new(options: HiddenLayerOptions) -> Self {
-        Self { options }
+    /// A head with these options that gives so many numbers of a state, at least 1.
+    pub(super) fn new(options: HiddenLayerOptions, outputs: usize) -> Self {
+        Self { options, outputs }
     }
 
     /// What the hidden layer makes of states, `[rows, hidden]`.
@@ -83,7 +85,7 @@ impl StateHead for HiddenLayer {
             ("v_head.hidden.weight".to_owned(), vec![hidden, width], ParameterKind::Matrix),
             ("v_head.hidden.bias".to_owned(), vec![hidden], ParameterKind::Vector),
         ];
-        shapes.extend(last_layer(hidden));
+        shapes.extend(last_layer(hidden, self.outputs));
         shapes
     }
 
@@ -100,7 +102,7 @@ impl StateHead for HiddenLayer {
 
     fn forward(&self, parameters: &Parameters, states_rd: &[f32]) -> Vec<f32> {
         let parts = parts(parameters);
-        last_forward(parts.last, &Self::hidden(&parts, states_rd))
+        last_forward(parts.last, self.outputs, &Self::hidden(&parts, states_rd))
     }
 
     fn backward(
@@ -119,11 +121,11 @@ impl StateHead for HiddenLayer {
         // 1. The last layer, on what the hidden one made; d tanh(y) / dy = 1 - tanh(y)^2.
         let inner = Self::hidden(&parts, states_rd);
         let mut dinner = vec![0.0; inner.len()];
-        last_backward(parts.last, &inner, dnumbers, Some(&mut dinner), dlast);
+        last_backward(parts.last, self.outputs, &inner, dnumbers, Some(&mut dinner), dlast);
         dinner.iter_mut().zip(&inner).for_each(|(d, value)| *d *= 1.0 - value * value);
 
         // 2. The hidden layer.
-        let (rows, hidden) = (dnumbers.len(), dshift.len());
+        let (rows, hidden) = (dnumbers.len() / self.outputs, dshift.len());
         for row in dinner.chunks_exact(hidden) {
             dshift.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
         }

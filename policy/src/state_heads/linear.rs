@@ -2,6 +2,7 @@
 
 use spar_core::Seed;
 use spar_ops::elementwise::{add_scaled, dot};
+use spar_ops::matmul::{Output, linear, linear_backward, linear_gradient};
 
 use super::StateHead;
 use crate::{ParameterKind, Parameters};
@@ -10,41 +11,64 @@ use crate::{ParameterKind, Parameters};
 pub(super) const WEIGHT: &str = "v_head.summary.weight";
 pub(super) const BIAS: &str = "v_head.summary.bias";
 
-/// `w x + b` of a state `x`; both begin at 0.
+/// `W x + b` of a state `x`, as many numbers as there are outputs; both begin at 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Linear;
+pub(super) struct Linear {
+    /// Numbers of a state, at least 1.
+    pub(super) outputs: usize,
+}
 
 /// Names, shapes and kinds of a last layer on so many numbers. The weights are an output matrix, which optimisers that
 /// treat matrices between hidden layers in their own way leave to AdamW.
-pub(super) fn last_layer(width: usize) -> [(String, Vec<usize>, ParameterKind); 2] {
+pub(super) fn last_layer(width: usize, outputs: usize) -> [(String, Vec<usize>, ParameterKind); 2] {
     [
-        (WEIGHT.to_owned(), vec![1, width], ParameterKind::Embedding),
-        (BIAS.to_owned(), vec![1], ParameterKind::Vector),
+        (WEIGHT.to_owned(), vec![outputs, width], ParameterKind::Embedding),
+        (BIAS.to_owned(), vec![outputs], ParameterKind::Vector),
     ]
 }
 
-/// The last layer's numbers of `inputs`, `[rows, width]`; `layer` is its weights with the bias behind them.
-pub(super) fn last_forward(layer: &[f32], inputs: &[f32]) -> Vec<f32> {
-    let (bias, weights) = layer.split_last().expect("a layer has a bias");
-    inputs.chunks_exact(weights.len()).map(|input| dot(weights, input) + bias).collect()
+/// The last layer's numbers of `inputs`, `[rows, width]`, which are `[rows, outputs]`; `layer` is its weights with the
+/// biases behind them.
+pub(super) fn last_forward(layer: &[f32], outputs: usize, inputs: &[f32]) -> Vec<f32> {
+    let (weights, biases) = layer.split_at(layer.len() - outputs);
+    let width = weights.len() / outputs;
+    if let [bias] = biases {
+        return inputs.chunks_exact(width).map(|input| dot(weights, input) + bias).collect();
+    }
+    let rows = inputs.len() / width;
+    let mut numbers = biases.repeat(rows);
+    linear(inputs, weights, &mut numbers, rows, outputs, Output::Add);
+    numbers
 }
 
 /// Adds the gradients of the last layer and of its inputs.
 pub(super) fn last_backward(
     layer: &[f32],
+    outputs: usize,
     inputs: &[f32],
     dnumbers: &[f32],
     dinputs: Option<&mut [f32]>,
     gradient: &mut [f32],
 ) {
-    let (_, weights) = layer.split_last().expect("a layer has a bias");
-    let (dbias, dweights) = gradient.split_last_mut().expect("and so has its gradient");
-    for (input, dnumber) in inputs.chunks_exact(weights.len()).zip(dnumbers) {
+    let weights = &layer[..layer.len() - outputs];
+    let (dweights, dbiases) = gradient.split_at_mut(weights.len());
+    let width = weights.len() / outputs;
+    for dnumbers in dnumbers.chunks_exact(outputs) {
+        dbiases.iter_mut().zip(dnumbers).for_each(|(sum, dnumber)| *sum += dnumber);
+    }
+    if outputs > 1 {
+        let rows = dnumbers.len() / outputs;
+        linear_gradient(dnumbers, inputs, dweights, rows, outputs);
+        if let Some(dinputs) = dinputs {
+            linear_backward(dnumbers, weights, dinputs, rows, outputs, Output::Add);
+        }
+        return;
+    }
+    for (input, dnumber) in inputs.chunks_exact(width).zip(dnumbers) {
         add_scaled(dweights, *dnumber, input);
-        *dbias += dnumber;
     }
     let Some(dinputs) = dinputs else { return };
-    for (dinput, dnumber) in dinputs.chunks_exact_mut(weights.len()).zip(dnumbers) {
+    for (dinput, dnumber) in dinputs.chunks_exact_mut(width).zip(dnumbers) {
         add_scaled(dinput, *dnumber, weights);
     }
 }
@@ -55,7 +79,7 @@ impl StateHead for Linear {
     }
 
     fn shapes(&self, width: usize) -> Vec<(String, Vec<usize>, ParameterKind)> {
-        last_layer(width).into()
+        last_layer(width, self.outputs).into()
     }
 
     fn initial(&self, width: usize, _seed: Seed) -> Parameters {
@@ -63,7 +87,7 @@ impl StateHead for Linear {
     }
 
     fn forward(&self, parameters: &Parameters, states_rd: &[f32]) -> Vec<f32> {
-        last_forward(&parameters.data, states_rd)
+        last_forward(&parameters.data, self.outputs, states_rd)
     }
 
     fn backward(
@@ -74,6 +98,6 @@ impl StateHead for Linear {
         dstates_rd: Option<&mut [f32]>,
         gradient: &mut [f32],
     ) {
-        last_backward(&parameters.data, states_rd, dnumbers, dstates_rd, gradient);
+        last_backward(&parameters.data, self.outputs, states_rd, dnumbers, dstates_rd, gradient);
     }
 }

@@ -7,6 +7,7 @@ use spar_core::registry::{Axis, Given, OptionSet, Options, Row, RowError, Table}
 
 use super::StateHead;
 use super::hidden_layer::{HiddenLayer, HiddenLayerOptions};
+use super::histogram::{Histogram, HistogramOptions};
 use super::linear::Linear;
 
 /// Which head reads numbers off the decoder's final states, and how it is trained.
@@ -62,7 +63,7 @@ const ROWS: &[StateHeadRow] = &[
         source: "the value head of TRL's AutoModelForCausalLMWithValueHead, zero to start with",
         formula: "v(x) = w x + b",
         options: OptionSet::NONE,
-        open: |_| Ok(Arc::new(Linear)),
+        open: |_| Ok(Arc::new(Linear { outputs: 1 })),
     },
     Row {
         name: "hidden_layer",
@@ -70,7 +71,15 @@ const ROWS: &[StateHeadRow] = &[
         source: "the usual critic of two layers",
         formula: "v(x) = w tanh(W x + c) + b",
         options: OptionSet::of::<HiddenLayerOptions>(),
-        open: |given| Ok(Arc::new(HiddenLayer::new(given.read()?))),
+        open: |given| Ok(Arc::new(HiddenLayer::new(given.read()?, 1))),
+    },
+    Row {
+        name: "histogram",
+        about: "A histogram of the return over `bins`, learned by cross-entropy; the value is its mean.",
+        source: "Stop Regressing, arXiv 2403.03950, sections 3.1 and 3.2; bins beyond the bounds in place of cutting a Gaussian off there",
+        formula: "v(x) = sum_k q_k c_k, q = softmax(W x + b), or softmax(V tanh(W x + c) + b) with `width`; l = -sum_k p_k(R) log q_k",
+        options: OptionSet::of::<HistogramOptions>(),
+        open: |given| Ok(Arc::new(Histogram::new(&given.read()?))),
     },
 ];
 
@@ -120,12 +129,22 @@ mod tests {
         assert_eq!(problems("{}"), [""; 0]);
         let told = problems(r#"{ "kind": "cubic", "learning_rate_scale": 0 }"#);
         assert_eq!(told.len(), 2);
-        assert_eq!(told[1], "find head `cubic`: known are `linear`, `hidden_layer`");
+        assert_eq!(told[1], "find head `cubic`: known are `linear`, `hidden_layer`, `histogram`");
         assert!(problems(r#"{ "kind": "liner" }"#)[0].contains("known are `linear`"));
         let told = problems(r#"{ "width": 3, "depth": 2, "learning_rate_scale": -1 }"#);
         assert_eq!(told.len(), 3, "{told:?}");
         assert_eq!(told[1], "head `linear`: there is no option `width`: it has no options");
         assert!(problems(r#"{ "kind": "hidden_layer", "width": 0 }"#)[0].contains("width is 0"));
         assert_eq!(problems(r#"{ "kind": "hidden_layer", "width": 3 }"#), [""; 0]);
+        let of_histogram =
+            |options: &str| problems(&format!(r#"{{ "kind": "histogram"{options} }}"#));
+        assert_eq!(of_histogram(""), [""; 0]);
+        assert_eq!(of_histogram(r#", "histogram": "two_hot", "bins": 2, "low": 0"#), [""; 0]);
+        let told = of_histogram(r#", "bins": 7, "low": 1, "high": 1, "width": 0"#);
+        assert_eq!(told.len(), 3, "{told:?}");
+        assert!(told[0].ends_with("bins is 7, must be at least 8"), "{told:?}");
+        assert!(told[1].contains("low is 1 and high is 1, must be finite and ascending"));
+        assert!(of_histogram(r#", "sigma_ratio": 0"#)[0].contains("must be from 0.1 to 10"));
+        assert!(of_histogram(r#", "histogram": "c51""#)[0].contains("two_hot"));
     }
 }

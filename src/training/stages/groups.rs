@@ -188,6 +188,11 @@ impl GroupSource {
         &self.shapers
     }
 
+    /// Whether groups have demonstrations among them that are trained.
+    pub(super) fn adds_demonstrations(&self) -> bool {
+        self.strategy.adds_demonstrations()
+    }
+
     /// Has the strategy learn from what it has grown, and gives its numbers for the metrics.
     pub(super) fn strategy_learned(&mut self) -> Vec<(String, f64)> {
         self.strategy.learn()

@@ -18,6 +18,7 @@ mod plan;
 mod prefer;
 mod reference;
 mod registry;
+mod rehearsal;
 mod reinforce;
 mod replay;
 mod stage;

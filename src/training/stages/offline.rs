@@ -23,7 +23,7 @@ use spar_trainer::{
 use super::reference::{Drawn, Reference};
 use super::registry::written;
 use super::{Place, RunningStage, Stage, Step, WordsRequest};
-use crate::recipe::{DataConfig, OfflineConfig, Recipe};
+use crate::recipe::{DataConfig, OfflineConfig, Recipe, ReferenceHold};
 use crate::training::demonstrations::{TOKENIZER_TASKS, is_cut_off, play_recorded, words_of};
 use crate::training::records::{with_collection, with_updates};
 use crate::training::run::Training;
@@ -367,6 +367,13 @@ impl OfflineLearning {
         })
     }
 
+    /// How the reference model is held.
+    fn reference_hold(&self, run: &Training) -> anyhow::Result<ReferenceHold> {
+        let has_adapter = !run.recipe.adapters().is_empty();
+        let hold = self.config.reference_hold(has_adapter, self.place.is_first);
+        hold.context("read the reference model: nothing asks for one")
+    }
+
     /// Fills signals in the streams of samples.
     fn fill_signals(
         &self,
@@ -377,14 +384,22 @@ impl OfflineLearning {
         samples: &mut [Sample],
     ) -> anyhow::Result<()> {
         if signals.contains(&Signal::Reference) {
-            let has_adapter = !run.recipe.adapters().is_empty();
-            let hold = self.config.reference_hold(has_adapter, self.place.is_first);
-            let hold = hold.context("read the reference model: nothing asks for one")?;
+            let hold = self.reference_hold(run)?;
             let budget = self.config.trainer.micro_batch_tokens;
             let drawn = Drawn::by_policy(run);
             self.reference.fill(run, hold, samples, tokens, &drawn, budget)?;
         }
-        Ok(run.trainer.fill_signals(samples, signals, tokens, model)?)
+        // A critic that is fitted no further stays with the model that it was fitted to.
+        let is_fixed = self.config.objective.value_loss.is_none() && self.config.has_reference();
+        if !(is_fixed && signals.contains(&Signal::Values)) {
+            return Ok(run.trainer.fill_signals(samples, signals, tokens, model)?);
+        }
+        let budget = self.config.trainer.micro_batch_tokens;
+        let (hold, drawn) = (self.reference_hold(run)?, Drawn::by_policy(run));
+        self.reference.fill_values(run, hold, samples, tokens, &drawn, budget)?;
+        let others: Vec<Signal> =
+            signals.iter().copied().filter(|signal| *signal != Signal::Values).collect();
+        Ok(run.trainer.fill_signals(samples, &others, tokens, model)?)
     }
 }
 

@@ -131,6 +131,23 @@ impl Reference {
         Ok(fill_signals(samples, &[Signal::Reference], tokens, &source)?)
     }
 
+    /// Fills the values that the run's value head tells of its states, in all samples.
+    pub(super) fn fill_values(
+        &self,
+        run: &Training,
+        hold: ReferenceHold,
+        samples: &mut [Sample],
+        tokens: MeasuredTokens,
+        drawn: &Drawn,
+        micro_batch_tokens: usize,
+    ) -> anyhow::Result<()> {
+        let model = self.model(run, hold, drawn)?;
+        // Values are otherwise those of the present weights.
+        let (weights, model) = (MeasuredAt::Present, model.as_ref());
+        let source = SignalSource { weights, model, head: run.trainer.head(), micro_batch_tokens };
+        Ok(fill_signals(samples, &[Signal::Values], tokens, &source)?)
+    }
+
     /// The model itself, for draws that were made so.
     pub(super) fn model(
         &self,

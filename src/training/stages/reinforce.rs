@@ -13,17 +13,18 @@ use spar_agent::credit::{AdvantageEstimator, BatchView, open_estimator};
 use spar_agent::filters::{GroupFilter, kept, open_filter};
 use spar_agent::strategies::open_strategy;
 use spar_agent::{CutBatch, CutGroup, TurnMask};
-use spar_core::{Credit, Group, PerTurnOrToken, Sample, Signal, Signals, Trajectory};
+use spar_core::{Credit, Group, PerTurnOrToken, Sample, SampleOrigin, Signal, Signals, Trajectory};
 use spar_predictors::Fit;
 use spar_trainer::{
-    DecoderGradient, FrozenModel, MeasuredTokens, MetricRecord, PreparedModel, TrainerConfig,
-    UpdateMetrics, explained_variance,
+    DecoderGradient, FrozenModel, MeasuredTokens, MetricRecord, Objective, PreparedModel,
+    TrainerConfig, UpdateMetrics, explained_variance, with_rehearsal,
 };
 
 use super::groups::{Collected, GroupOptions, GroupSource};
 use super::hardest::{Hardest, Shown};
 use super::reference::{Drawn, Reference};
 use super::registry::written;
+use super::rehearsal::Rehearsal;
 use super::replay::Replay;
 use super::turn_predictor::TurnPredictor;
 use super::{Place, RunningStage, Stage, Step, WordsRequest};
@@ -86,6 +87,9 @@ impl Stage for Reinforce {
         if self.config.imitate_hardest.is_some() {
             problems.push("learners: several at one time imitate nothing".to_owned());
         }
+        if self.config.rehearse.is_some() {
+            problems.push("learners: several at one time rehearse nothing".to_owned());
+        }
         if self.config.trainer.average.is_some() {
             problems.push("learners: several at one time keep no average of weights".to_owned());
         }
@@ -108,7 +112,8 @@ impl Stage for Reinforce {
     }
 
     fn branches(&self) -> bool {
-        open_strategy(&self.config.strategy).is_ok_and(|strategy| strategy.branches())
+        let strategy = open_strategy(&self.config.strategy);
+        strategy.is_ok_and(|strategy| strategy.branches() || strategy.adds_demonstrations())
     }
 
     fn problems(&self, recipe: &Recipe) -> Vec<String> {
@@ -160,6 +165,7 @@ impl Stage for Reinforce {
             reference: Reference::of(config.reference_soup.clone()),
             replay: config.replay.clone().map(Replay::new),
             hardest: config.imitate_hardest.clone().map(Hardest::new),
+            rehearsal: config.rehearse.clone().map(Rehearsal::new),
             predictor: None,
             place: place.clone(),
             config,
@@ -179,6 +185,8 @@ struct Reinforcement {
     replay: Option<Replay>,
     /// The tasks that nobody solves, where these are demonstrated.
     hardest: Option<Hardest>,
+    /// What the policy did before it was trained, where that is rehearsed.
+    rehearsal: Option<Rehearsal>,
     /// Open from the first iteration on, where the stage has one.
     predictor: Option<TurnPredictor>,
 }
@@ -300,6 +308,7 @@ impl RunningStage for Reinforcement {
     fn save_files(&self, folder: &Path) -> anyhow::Result<()> {
         self.groups.save(folder)?;
         self.hardest.as_ref().map_or(Ok(()), |hardest| hardest.save(folder))?;
+        self.rehearsal.as_ref().map_or(Ok(()), |rehearsal| rehearsal.save(folder))?;
         self.replay.as_ref().map_or(Ok(()), |replay| replay.save(folder))?;
         if self.config.reference_reset.is_some() {
             self.reference.save(folder)?;
@@ -314,6 +323,7 @@ impl RunningStage for Reinforcement {
         }
         self.groups.load(folder)?;
         self.hardest.as_mut().map_or(Ok(()), |hardest| hardest.load(folder))?;
+        self.rehearsal.as_mut().map_or(Ok(()), |rehearsal| rehearsal.load(folder))?;
         self.replay.as_mut().map_or(Ok(()), |replay| replay.load(folder))?;
         if self.config.reference_reset.is_some() {
             self.reference.load(run, folder)?;
@@ -340,6 +350,8 @@ struct Learned {
     num_samples: usize,
     num_with_gradient: usize,
     num_filtered: usize,
+    /// Samples that were rehearsed beside these.
+    num_rehearsed: usize,
     /// The mean over a group's trajectories of the mean absolute advantage of their tokens, by group.
     group_advantages: Vec<f64>,
     /// Of the predictor, where there is one.
@@ -488,6 +500,8 @@ fn with_learned(
     ]);
     let num_filtered = sum(|learned| learned.num_filtered);
     record = record.with(config.filter.as_ref().map(|_| ("filtered", num_filtered)));
+    let num_rehearsed = sum(|learned| learned.num_rehearsed);
+    record = record.with(config.rehearse.as_ref().map(|_| ("rehearsed", num_rehearsed)));
     if let [(_, only)] = learned {
         record = record.with(only.explained_variance.map(|share| ("explained_variance", share)));
         if let Some(fit) = &only.fit {
@@ -548,14 +562,29 @@ impl Reinforcement {
         if self.predictor.as_ref().is_some_and(|it| it.is_warming_up(step.done)) {
             kept.fill(false);
         }
-        let objective = self.config.objective.build()?;
+        if let Some(rehearsal) = self.rehearsal.as_mut().filter(|it| it.is_keeping(step.done)) {
+            rehearsal.keep(groups);
+            kept.fill(false);
+        }
+        let objective = self.objective()?;
         let credit = self.config.turn_mask().hide(groups, credit);
         let credit = match self.config.mask_shared_turns {
             true => TurnMask::Shared.hide(groups, credit),
             false => credit,
         };
         let credit = self.config.shared_turns(&*objective).settle(&view, credit, &kept)?;
-        let mut samples = cut.weigh(&credit, &kept)?;
+        let mut samples = match self.groups.adds_demonstrations() {
+            true => cut.weigh_with_demonstrations(&credit, &kept)?,
+            false => cut.weigh(&credit, &kept)?,
+        };
+        let is_outside = |sample: &Sample| sample.origin == SampleOrigin::Outside;
+        if samples.iter().any(is_outside) {
+            let (mut outside, own): (Vec<Sample>, Vec<Sample>) =
+                samples.into_iter().partition(is_outside);
+            self.measure_outside(run, &model, &mut outside)?;
+            samples = own;
+            samples.extend(outside);
+        }
         if let Some(replay) = &mut self.replay {
             samples.extend(replay.samples(
                 groups,
@@ -571,6 +600,20 @@ impl Reinforcement {
         let is_filled = |signal: &Signal| asked.contains(signal);
         let left: Vec<Signal> = objective.needs().signals().filter(|it| !is_filled(it)).collect();
         self.fill_signals(run, &model, &left, MeasuredTokens::Weighed, &mut samples)?;
+        let explained_variance = explained_variance(&samples);
+        let num_samples = samples.len();
+        let rehearsal = self.rehearsal.as_ref().filter(|it| !it.is_keeping(step.done));
+        if let Some(rehearsal) = rehearsal {
+            let needs = objective.needs();
+            let mut rehearsed = rehearsal.samples(step.seed.derive("rehearsal", 0))?;
+            let signals: Vec<Signal> = needs.signals().collect();
+            self.fill_signals(run, &model, &signals, MeasuredTokens::Weighed, &mut rehearsed)?;
+            for sample in rehearsed.iter_mut().filter(|_| needs.returns) {
+                // Of which no token counts.
+                sample.returns = vec![0.0; sample.len()];
+            }
+            samples.extend(rehearsed);
+        }
         let updates: Vec<UpdateMetrics> = run.trainer.iterate(
             &samples,
             objective.as_ref(),
@@ -585,14 +628,41 @@ impl Reinforcement {
             changes.note(&now);
         }
         Ok(Learned {
-            num_samples: samples.len(),
+            num_samples,
             num_with_gradient: with_gradient,
             num_filtered,
             group_advantages,
             fit,
-            explained_variance: explained_variance(&samples),
+            num_rehearsed: samples.len() - num_samples,
+            explained_variance,
             updates,
         })
+    }
+
+    /// What is minimised.
+    fn objective(&self) -> anyhow::Result<Box<dyn Objective>> {
+        let objective = self.config.objective.build()?;
+        Ok(match &self.config.rehearse {
+            None => objective,
+            Some(rehearse) => with_rehearsal(objective, rehearse.options()),
+        })
+    }
+
+    /// Takes the log-probabilities of the present policy for those of samples that somebody else has written.
+    fn measure_outside(
+        &self,
+        run: &Training,
+        model: &DecoderGradient,
+        samples: &mut [Sample],
+    ) -> anyhow::Result<()> {
+        let tokens = MeasuredTokens::Weighed;
+        run.trainer.fill_signals(samples, &[Signal::Old], tokens, model)?;
+        let version = run.trainer.version();
+        for sample in samples {
+            sample.behavior_logprobs.clone_from(&sample.old_logprobs);
+            sample.versions.fill(version);
+        }
+        Ok(())
     }
 
     /// The stage's predictor before it has learned anything, where there is one.

@@ -79,7 +79,7 @@ pub trait Stage: Send + Sync {
         false
     }
 
-    /// Whether its episodes branch, which is not played where several act.
+    /// Whether its episodes branch, or some are demonstrated, which is not played where several act.
     fn branches(&self) -> bool {
         false
     }

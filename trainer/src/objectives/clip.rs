@@ -272,7 +272,7 @@ mod tests {
 
     /// What a model told; entropies are not looked at.
     fn told(logprobs: &[f32]) -> Measured<'_> {
-        Measured { logprobs, entropies: &[0.0; 64], values: &[] }
+        Measured { logprobs, entropies: &[0.0; 64], ..Measured::default() }
     }
 
     #[test]
@@ -284,8 +284,11 @@ mod tests {
         assert!(Objective::has_gradient(&clip, &sample));
         assert!(!Objective::has_gradient(&Clip::default(), &sample));
         let entropies = [f32::NAN, 1.5, f32::NAN, 0.5];
-        let measured =
-            Measured { logprobs: &[0.0, -1.0, f32::NAN, -2.0], entropies: &entropies, values: &[] };
+        let measured = Measured {
+            logprobs: &[0.0, -1.0, f32::NAN, -2.0],
+            entropies: &entropies,
+            ..Measured::default()
+        };
         let found = sample_loss(&clip, &sample, measured, 0.5);
         assert_close(found.loss, -0.1, 1e-7);
         assert_eq!(found.slopes.entropies, [0.0, -0.05, 0.0, -0.05]);

@@ -172,8 +172,11 @@ mod tests {
         let present = Some(&present[..]);
         let update = Update { samples: &samples, present, seed, aggregation, state: &[] };
         let prepared = objective.begin(&update);
-        let measured =
-            Measured { logprobs: &sample.behavior_logprobs, entropies: &[0.0; 3], values: &[] };
+        let measured = Measured {
+            logprobs: &sample.behavior_logprobs,
+            entropies: &[0.0; 3],
+            ..Measured::default()
+        };
         let found = prepared.loss(0, measured, 1.0);
         assert_eq!((found.loss, found.slopes.logprobs), (0.0, vec![0.0; 3]));
         assert_eq!(found.tally.values()["left_out_fraction"], 1.0);

@@ -108,7 +108,8 @@ mod tests {
         let gspo =
             Gspo::new(GspoOptions { clip_low: 0.5, clip_high: 0.5, ..GspoOptions::default() });
         let sample = policy_sample(&[(false, 0.0, 0.0), (true, 2.0, -1.0), (true, 2.0, -2.0)]);
-        let measured = |logprobs| Measured { logprobs, entropies: &[0.0; 4], values: &[] };
+        let measured =
+            |logprobs| Measured { logprobs, entropies: &[0.0; 4], ..Measured::default() };
         let logprobs = [f32::NAN, f32::NAN, -0.8, -2.0];
         let found = sample_loss(&gspo, &sample, measured(&logprobs), 0.5);
         let ratio = 0.1_f64.exp();

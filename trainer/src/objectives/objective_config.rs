@@ -8,14 +8,14 @@ use super::policy_loss::{Beside, PolicyObjective};
 use super::value_loss::WithValueLoss;
 use super::{
     ALol, ALolOptions, Awr, AwrOptions, Cispo, CispoOptions, Clip, ClipCov, ClipCovOptions,
-    ClipOptions, CorrectionOptions, Cpl, CplOptions, Disco, DiscoOptions, Dpo, DpoOptions, Dppo,
-    DppoOptions, Dro, DroOptions, Drpo, DrpoOptions, EntropySmoothingOptions, FDpg, FDpgOptions,
-    FiberPo, FiberPoOptions, Gmpo, GmpoOptions, Gspo, GspoOptions, Kdrl, KdrlOptions, Kimi,
-    KimiOptions, KlCov, KlCovOptions, KlOptions, LossAggregation, MinPro, MinProOptions, Nft,
-    NftOptions, Objective, Opmd, OpmdOptions, Pacs, PacsOptions, PolicyGradient, Rec, RecOptions,
-    Refuel, RefuelOptions, ResamplingOptions, SapoGate, SapoGateOptions, SelectionOptions,
-    SignWeights, Sppo, SppoOptions, Supervised, Topr, ToprOptions, ValueLossOptions, Vespo,
-    VespoOptions,
+    ClipOptions, CorrectionOptions, Cpl, CplOptions, DirectAdvantage, DirectAdvantageOptions,
+    Disco, DiscoOptions, Dpo, DpoOptions, Dppo, DppoOptions, Dro, DroOptions, Drpo, DrpoOptions,
+    EntropySmoothingOptions, FDpg, FDpgOptions, FiberPo, FiberPoOptions, Gmpo, GmpoOptions, Gspo,
+    GspoOptions, Kdrl, KdrlOptions, Kimi, KimiOptions, KlCov, KlCovOptions, KlOptions,
+    LossAggregation, MinPro, MinProOptions, Nft, NftOptions, Objective, Opmd, OpmdOptions, Pacs,
+    PacsOptions, PolicyGradient, Rec, RecOptions, Refuel, RefuelOptions, ResamplingOptions, RlPlus,
+    RlPlusOptions, SapoGate, SapoGateOptions, SelectionOptions, SignWeights, Sppo, SppoOptions,
+    Supervised, Topr, ToprOptions, ValueLossOptions, ValuesAlone, Vespo, VespoOptions,
 };
 use crate::TrainerError;
 
@@ -146,6 +146,14 @@ const ROWS: &[ObjectiveRow] = &[
         formula: "-log sigmoid(s(chosen) - bias s(rejected)), s = alpha sum_t discount^turn(t) log pi",
         options: OptionSet::of::<CplOptions>(),
         open: |given| Ok(Box::new(Cpl::new(given.read()?))),
+    },
+    Row {
+        name: "direct_advantage",
+        about: "The log-ratio of every turn to a reference model is regressed onto the turn's advantage.",
+        source: "DAPO (direct advantage policy optimisation), arXiv 2412.18279; reconstructed: the place of beta is assumed",
+        formula: "1/2 (sum_{t in turn} log pi / pi_ref - A / beta)^2",
+        options: OptionSet::of::<DirectAdvantageOptions>(),
+        open: |given| Ok(Box::new(DirectAdvantage::new(given.read()?))),
     },
     Row {
         name: "dpo",
@@ -294,6 +302,14 @@ const ROWS: &[ObjectiveRow] = &[
         open: |given| Ok(Box::new(Refuel::new(given.read()?))),
     },
     Row {
+        name: "rl_plus",
+        about: "PPO on own answers; what comes from outside by bounded weights, and more where the policy would not have gone.",
+        source: "RL-PLUS, arXiv 2508.00222, reconstructed from its abstract; that bounds of the ratio do not apply outside is assumed",
+        formula: "outside: l = -A (1 - sg[pi])^focus 2 pi / (omega + pi_old), omega = (pi_old + uniform) / 2; own: as `clip`",
+        options: OptionSet::of::<RlPlusOptions>(),
+        open: |given| Ok(Box::new(RlPlus::new(given.read()?))),
+    },
+    Row {
         name: "sapo_gate",
         about: "The policy gradient with a smooth gate on the ratio.",
         source: "SAPO (soft adaptive policy optimisation), arXiv 2511.20347",
@@ -324,6 +340,14 @@ const ROWS: &[ObjectiveRow] = &[
         formula: "l = -A log pi where A > threshold, else -sg[min(r, 1)] A log pi",
         options: OptionSet::of::<ToprOptions>(),
         open: |given| Ok(Box::new(Topr::new(given.read()?))),
+    },
+    Row {
+        name: "values_alone",
+        about: "The policy is left alone, so that only a value head learns, by `value_loss`.",
+        source: "own",
+        formula: "l = 0",
+        options: OptionSet::NONE,
+        open: |_| Ok(Box::new(ValuesAlone)),
     },
     Row {
         name: "vespo",
@@ -472,7 +496,8 @@ mod tests {
             );
             let found = problems(&text);
             let takes_none =
-                ["a_lol", "cpl", "dpo", "f_dpg", "kdrl", "supervised"].contains(&row.name);
+                ["a_lol", "cpl", "direct_advantage", "dpo", "f_dpg", "kdrl", "supervised"]
+                    .contains(&row.name);
             assert_eq!(found.len(), usize::from(takes_none), "{}: {found:?}", row.name);
         }
         let wrong = "correction = { importance = { upper = -1, lower = -2, outside = 'zero' }, \

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use spar_core::Sample;
+use spar_core::{Sample, SampleOrigin};
 
 /// Log-ratios are held within this before they are exponentiated, as verl does; a token beyond it has no gradient.
 pub const MAX_LOG_RATIO: f64 = 20.0;
@@ -34,6 +34,8 @@ pub struct PolicyTokens {
     pub entropies: Vec<f64>,
     /// The turn in which each was sampled; empty where nobody asks.
     pub turns: Vec<u32>,
+    /// Whether somebody else has written them.
+    pub is_outside: bool,
 }
 
 /// A token of [`PolicyTokens`], without what it weighs.
@@ -89,6 +91,7 @@ impl PolicyTokens {
                 false => places.iter().map(|t| sample.turns[*t]).collect(),
             },
             places,
+            is_outside: sample.origin == SampleOrigin::Outside,
         }
     }
 

@@ -7,13 +7,14 @@ use spar_core::Sample;
 use super::{LossAggregation, Needs, Objective, PreparedObjective, SampleLoss, Tally, Update};
 use crate::Measured;
 
-/// Options of the loss of a value head.
+/// Options of the loss of a value head: half the squared error, or the cross-entropy of a head that tells histograms.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ValueLossOptions {
     /// What it weighs beside the policy's loss; positive. Default 0.5.
     pub weight: f64,
     /// How far a value can get from what it was before the first update of the iteration, and still gain by it; positive.
+    /// Of a histogram that is its mean.
     /// Absent: there is no bound. Absent by default; verl has 0.5, PPO's first implementation 0.2.
     pub clip: Option<f64>,
 }
@@ -58,14 +59,19 @@ impl ValueLossOptions {
 /// ```text
 /// l = l_policy + weight / 2 (v - R)^2                                              without `clip`
 /// l = l_policy + weight / 2 max((v - R)^2, (clip(v, v_old - c, v_old + c) - R)^2)  with `clip` c
+/// l = l_policy - weight sum_k p_k(R) log q_k                                       for a head that tells a histogram q
 /// ```
 ///
 /// Sources: PPO (arXiv 1707.06347, equation 9); the clipping of its first implementation, as in verl's
-/// `compute_value_loss`. It is that of all tokens that weigh in the policy gradient, times what they weigh there, and
+/// `compute_value_loss`; Stop Regressing (arXiv 2403.03950) for [histograms](spar_policy::state_heads::ValueHistogram), whose
+/// gradient `clip` takes away where it takes away that of their mean. It is that of all tokens that weigh in the policy gradient, times what they weigh there, and
 /// aggregated as the policy's loss is. A sample without advantage has a gradient by it. Where paths of a tree share a
 /// token, their mean return gives the mean of the paths' gradients, but for those that `clip` holds back.
 ///
-/// Metrics: `value_loss` (its mean over these tokens, before `weight`), and `value_clip_fraction` with `clip`.
+/// A histogram's target is then that of the mean return, with the same mean as the paths' histograms and less spread.
+///
+/// Metrics: `value_loss` (its mean over these tokens, before `weight`), `value_clip_fraction` with `clip`, and of histograms
+/// `value_outside_fraction`: how many returns are outside their bounds.
 #[derive(Debug)]
 pub(super) struct WithValueLoss {
     policy: Box<dyn Objective>,
@@ -124,16 +130,32 @@ impl PreparedObjective for PreparedWithValueLoss<'_> {
     fn loss(&self, index: usize, measured: Measured<'_>, scale: f64) -> SampleLoss {
         let mut found = self.policy.loss(index, measured, scale);
         let (sample, options) = (self.samples[index], self.options);
-        let mut slopes = vec![0.0; sample.len()];
+        let bins = measured.histograms.map_or(1, |histograms| histograms.bins.bins());
+        let mut slopes = vec![0.0; sample.len() * bins];
         for (t, &weight) in
             sample.policy_weights.iter().enumerate().filter(|(_, weight)| **weight != 0.0)
         {
-            let value = measured.values[t].into();
+            let (value, target) = (measured.values[t].into(), sample.returns[t].into());
             let old = if options.clip.is_some() { sample.values[t].into() } else { value };
-            let (loss, slope, is_clipped) = options.of_value(value, old, sample.returns[t].into());
+            let (square, slope, is_clipped) = options.of_value(value, old, target);
             let factor = scale * options.weight * f64::from(weight);
+            let loss = match measured.histograms {
+                None => {
+                    slopes[t] = (factor * slope) as f32;
+                    square
+                }
+                Some(histograms) => {
+                    let (loss, by_logits) = histograms.bins.loss(histograms.of_token(t), target);
+                    if !is_clipped {
+                        let own = slopes[t * bins..].iter_mut().zip(by_logits);
+                        own.for_each(|(slope, by_logit)| *slope = (factor * by_logit) as f32);
+                    }
+                    let is_outside = histograms.bins.is_outside(target);
+                    found.tally.add_mean("value_outside_fraction", is_outside.into());
+                    loss
+                }
+            };
             found.loss += factor * loss;
-            slopes[t] = (factor * slope) as f32;
             found.tally.add_mean("value_loss", loss);
             if options.clip.is_some() {
                 found.tally.add_mean("value_clip_fraction", is_clipped.into());
@@ -182,7 +204,11 @@ pub fn explained_variance(samples: &[Sample]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use spar_core::Seed;
+    use spar_policy::state_heads::HeadWeights;
+
     use super::*;
+    use crate::Histograms;
     use crate::objectives::{Clip, ObjectiveConfig};
     use crate::testing::{batch_of, each_case, matrix, number, policy_sample};
 
@@ -239,6 +265,7 @@ mod tests {
             logprobs: &[0.0, -1.0, f32::NAN, -1.0],
             entropies: &[0.0; 4],
             values: &[f32::NAN, 0.5, f32::NAN, 0.25],
+            histograms: None,
         };
         let found = objective.begin(&update).loss(0, measured, 2.0);
         // 2 * 0.5 * ((0.5 - 1)^2 + 0.25 (0.25 + 1)^2) / 2.
@@ -246,6 +273,50 @@ mod tests {
         assert_eq!(found.slopes.values, [0.0, -0.5, 0.0, 0.25 * 1.25]);
         assert_eq!(found.tally.values()["value_loss"], (0.125 + 0.78125) / 2.0);
         assert!(!found.tally.values().contains_key("value_clip_fraction"));
+    }
+
+    #[test]
+    fn a_histogram_is_learned_by_cross_entropy_unless_its_mean_is_held_back() {
+        let config = serde_json::from_str(r#"{ "kind": "histogram", "bins": 9, "low": 0 }"#);
+        let head = HeadWeights::fresh(&config.unwrap(), 4, Seed::from_u64(1)).unwrap();
+        let bins = head.histogram().unwrap();
+        let mut logits = vec![f32::NAN; 4 * 9];
+        for (t, first) in [(1, 0.5), (3, -2.0)] {
+            let own = logits[t * 9..][..9].iter_mut().enumerate();
+            own.for_each(|(bin, logit)| *logit = first * bin as f32 / 9.0);
+        }
+        let values = head.values(&logits);
+        let mut sample = valued_sample();
+        let told = |sample: &Sample, clip: Option<f64>| {
+            let options = ValueLossOptions { weight: 2.0, clip };
+            let objective = WithValueLoss::new(Box::new(Clip::default()), options);
+            let samples = [sample];
+            let update = crate::testing::update(&samples, None);
+            let measured = Measured {
+                logprobs: &[0.0, -1.0, f32::NAN, -1.0],
+                entropies: &[0.0; 4],
+                values: &values,
+                histograms: Some(Histograms { bins, logits: &logits }),
+            };
+            objective.begin(&update).loss(0, measured, 0.5)
+        };
+        let free = told(&sample, None);
+        // 0.5 * 2 times the cross-entropies, the second of which weighs a quarter.
+        let [one, other] =
+            [(1, 1.0), (3, -1.0)].map(|(t, target)| bins.loss(&logits[t * 9..][..9], target));
+        assert!((free.loss - one.0 - 0.25 * other.0).abs() < 1e-9);
+        let row = |found: &SampleLoss, t: usize| found.slopes.values[t * 9..][..9].to_vec();
+        assert_eq!(row(&free, 1), one.1.iter().map(|it| *it as f32).collect::<Vec<_>>());
+        let quarter: Vec<f32> = other.1.iter().map(|it| (0.25 * it) as f32).collect();
+        assert_eq!(row(&free, 3), quarter);
+        assert_eq!((row(&free, 0), row(&free, 2)), (vec![0.0; 9], vec![0.0; 9]));
+        // The return of -1 is below what this histogram can tell.
+        assert_eq!(free.tally.values()["value_outside_fraction"], 0.5);
+        // The first value has moved far enough towards its return, the second away from its own.
+        sample.values = vec![0.0, values[1] - 0.3, 0.0, values[3] - 0.3];
+        let held = told(&sample, Some(0.2));
+        assert_eq!((row(&held, 1), row(&held, 3)), (vec![0.0; 9], quarter));
+        assert_eq!((held.loss, held.tally.values()["value_clip_fraction"]), (free.loss, 0.5));
     }
 
     /// An objective that says something else than the defaults wherever it can.

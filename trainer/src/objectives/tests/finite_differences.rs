@@ -17,6 +17,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("clip", "dual_clip = 1.5\nkl_weight = 0.3\nentropy_weight = 0.2"),
     ("clip", "kl_weight = 0.3\nkl_estimator = 'abs'"),
     ("clip_cov", "share = 0.5\ncov_low = 0.0"),
+    ("direct_advantage", "beta = 0.7"),
     ("disco", "score = 'ratio'\ntau = 0.5\nbeta = 2.0"),
     ("disco", "basic = true\ndivergence = 'k1'\ndelta = 0.0"),
     ("dppo", "divergence = 'kl'\nbound_low = 0.05\nbound_high = 0.05\nmax_ratio = 1.2"),

@@ -67,6 +67,7 @@ impl Streams {
                 reference: self.reference.as_ref().map(take).unwrap_or_default(),
                 entropies: Vec::new(),
                 turns: Vec::new(),
+                is_outside: false,
                 places,
             }
         };

@@ -9,11 +9,11 @@ use spar_core::{Preference, Sample, Seed};
 use super::super::policy_loss::{Begun, Beside, UpdateOf};
 use crate::Measured;
 use crate::objectives::{
-    Awr, AwrOptions, ClipOptions, CorrectionOptions, Dpo, DpoOptions, Dro, DroOptions,
-    ImportanceLevel, ImportanceOptions, Kdrl, KdrlOptions, Kimi, KimiOptions, KlEstimator,
-    KlOptions, LossAggregation, Nft, NftOptions, Objective, Pacs, PacsOptions, PolicyGradient,
-    PolicyLoss, PolicyTokens, PreferenceLoss, QuestionWeight, Rec, RecOptions, RecRegularizer,
-    RecWeight, Refuel, RefuelOptions,
+    Awr, AwrOptions, ClipOptions, CorrectionOptions, DirectAdvantage, DirectAdvantageOptions, Dpo,
+    DpoOptions, Dro, DroOptions, ImportanceLevel, ImportanceOptions, Kdrl, KdrlOptions, Kimi,
+    KimiOptions, KlEstimator, KlOptions, LossAggregation, Nft, NftOptions, Objective, Pacs,
+    PacsOptions, PolicyGradient, PolicyLoss, PolicyTokens, PreferenceLoss, QuestionWeight, Rec,
+    RecOptions, RecRegularizer, RecWeight, Refuel, RefuelOptions,
 };
 
 /// Rewards of the answers of a world, and a tree of them: so many choices at every node, so many steps deep.
@@ -301,6 +301,21 @@ fn weighted_imitation_tilts_the_policy_that_sampled() {
         let sum: f64 = wanted.iter().sum();
         let wanted: Vec<f64> = wanted.into_iter().map(|p| p / sum).collect();
         assert_policy(&found, &wanted, 2e-3);
+    }
+}
+
+#[test]
+fn regression_of_advantages_tilts_the_reference_whoever_sampled() {
+    for (world, beta) in [(World::new(4, 1), 0.5), (World::new(3, 2), 0.8)] {
+        let reference = world.policy(1.3);
+        let probabilities = world.probabilities(&reference);
+        let direct = DirectAdvantage::new(DirectAdvantageOptions { beta });
+        let advantages = world.soft_advantages(&probabilities, beta);
+        let mut problem = Problem::new(&world, &direct, &reference, advantages);
+        // Somebody else has played, and some answers more often than others.
+        problem.behavior = world.policy(4.0);
+        problem.weights = world.probabilities(&world.policy(0.4));
+        assert_policy(&problem.solve(0.3), &world.tilted(&probabilities, beta), 1e-4);
     }
 }
 
