@@ -1,7 +1,7 @@
 //! Servers that are reached over HTTP.
 
 use std::collections::{BTreeMap, HashMap};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +23,9 @@ pub struct McpHttpServer {
     pub headers: BTreeMap<String, String>,
     /// The Unix socket that all connections are made to, whatever host the URL names. Absent: the URL's host.
     pub socket: Option<PathBuf>,
+    /// What a name in the URL stands for: connections are made to these addresses, at the URL's port and through no proxy, and nothing is
+    /// looked up. Absent: what this machine takes it for.
+    pub addresses: Option<Vec<SocketAddr>>,
 }
 
 impl McpHttpServer {
@@ -85,6 +88,11 @@ impl McpHttpServer {
             // No proxy of this machine's environment stands in between.
             client = client.unix_socket(socket.as_path()).no_proxy();
         }
+        if let Some(addresses) = &self.addresses {
+            let url = self.parsed_url()?;
+            let host = url.host_str().unwrap_or_default();
+            client = client.resolve_to_addrs(host, addresses).no_proxy();
+        }
         client.build().map_err(|error| error.to_string())
     }
 }
@@ -98,6 +106,14 @@ pub fn loopback_port(url: &str, names: &[&str]) -> Option<u16> {
     let is_own = address.is_ok_and(|it| it.is_loopback() || it.is_unspecified());
     let is_inside = url.scheme() == "http" && (is_own || names.contains(&host));
     url.port_or_known_default().filter(|_| is_inside)
+}
+
+/// `HOST:PORT` of a URL of HTTP or HTTPS; absent for all others.
+pub fn authority(url: &str) -> Option<String> {
+    let url: Url = url.parse().ok()?;
+    let is_http = ["http", "https"].contains(&url.scheme());
+    let (host, port) = (url.host_str()?, url.port_or_known_default()?);
+    is_http.then(|| format!("{host}:{port}"))
 }
 
 /// How often a stream of events that broke off is taken up again.

@@ -59,6 +59,6 @@ pub use client::{McpClient, McpServerStreams, Offered};
 pub use content::{McpOutput, read_result};
 pub use error::{CallFailure, McpError, McpFault};
 pub use event_stream::EventReader;
-pub use http::{McpHttpServer, loopback_port};
+pub use http::{McpHttpServer, authority, loopback_port};
 pub use limits::McpLimits;
 pub use line_transport::{LineMessage, read_line};

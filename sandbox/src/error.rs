@@ -110,6 +110,13 @@ pub enum SandboxError {
         /// Of what: `processes`.
         what: &'static str,
     },
+    /// A port of the sandbox's loopback on which the backend has to listen is held by what runs in it: there is no way out through an
+    /// allow-list until that is given up.
+    #[error("listen on port {port} of the sandbox: a program in it holds it")]
+    PortTaken {
+        /// That of the allow-list's proxy.
+        port: u16,
+    },
     /// Nobody listens on a port of the sandbox.
     #[error("connect to port {port} of the sandbox: nobody listens there")]
     NotListening {
@@ -179,11 +186,24 @@ pub enum SandboxError {
 }
 
 impl SandboxError {
+    /// What is to be done about a full disk of the host.
+    pub const MAKE_ROOM: &str = "free disk space; `spar reap` removes what dead runs left";
+
     /// What the user can do about it, where there is one thing to do.
     pub fn hint(&self) -> Option<&str> {
         match self {
             Self::Unavailable { hint, .. } | Self::ImageMissing { hint, .. } => Some(hint),
+            _ if self.is_host_disk_full() => Some(Self::MAKE_ROOM),
             _ => None,
+        }
+    }
+
+    /// Whether a disk of the host is full: the backend's, or that of a file which is read or written here.
+    pub fn is_host_disk_full(&self) -> bool {
+        match self {
+            Self::DiskFull { .. } => true,
+            Self::Host { source, .. } => is_no_space(source),
+            _ => false,
         }
     }
 
@@ -245,13 +265,10 @@ impl SandboxError {
     /// inside can reach.
     #[cfg(any(feature = "docker", feature = "local"))]
     pub(crate) fn or_no_space(self, path: &str, limits: &crate::Limits) -> Self {
-        let kind = match &self {
-            Self::Backend { source, .. } => source.downcast_ref::<io::Error>().map(io::Error::kind),
-            _ => None,
-        };
-        match kind {
-            Some(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
-                if limits.disk_bytes.is_some() =>
+        match &self {
+            Self::Backend { source, .. }
+                if limits.disk_bytes.is_some()
+                    && source.downcast_ref::<io::Error>().is_some_and(is_no_space) =>
             {
                 Self::NoSpace { path: path.to_owned() }
             }
@@ -267,6 +284,7 @@ impl SandboxError {
             Self::Unsupported { .. }
                 | Self::InvalidSpec { .. }
                 | Self::UsedUp { .. }
+                | Self::PortTaken { .. }
                 | Self::NotListening { .. }
                 | Self::NotFound { .. }
                 | Self::PathRefused { .. }
@@ -274,6 +292,11 @@ impl SandboxError {
                 | Self::NoSpace { .. }
         )
     }
+}
+
+/// Whether the system has no room for what was to be written.
+pub(crate) fn is_no_space(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 fn quoted(names: &[&str]) -> String {

@@ -13,8 +13,6 @@ use crate::{Death, Sandbox, SandboxError};
 
 /// How long a sandbox may take to say how it is.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(20);
-/// A sandbox without a limit of its disk has filled the host's if it holds this much.
-const MUCH_BYTES: u64 = 1 << 30;
 
 /// Who has to answer for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -46,6 +44,8 @@ pub struct Evidence {
     pub has_memory_limit: bool,
     /// Whether what it wrote has filled its disk, or the host's where it has no limit of its own.
     pub filled_disk: bool,
+    /// Whether the host's disk, on which it writes, is full, and not by what it wrote.
+    pub is_host_disk_full: bool,
     /// Whether a fresh sandbox of the same spec could do the same at the same time; absent where that
     /// was not tried, or none was to be had.
     pub control: Option<bool>,
@@ -60,16 +60,16 @@ impl Evidence {
             Ok(Err(_)) | Err(_) => Vitals::Unknown,
         };
         let limits = &sandbox.spec().limits;
-        let written = match vitals {
+        let stats = match vitals {
             Vitals::Lives => timeout(SIGN_OF_LIFE, sandbox.stats()).await.ok(),
             _ => None,
         };
-        let written = written.and_then(|stats| stats.ok()?.disk_bytes);
-        let much = limits.disk_bytes.map_or(MUCH_BYTES, |limit| limit / 10 * 9);
+        let stats = stats.and_then(Result::ok).unwrap_or_default();
         Self {
             vitals,
             has_memory_limit: limits.memory_bytes.is_some(),
-            filled_disk: written.is_some_and(|bytes| bytes >= much),
+            filled_disk: stats.has_filled_disk(limits),
+            is_host_disk_full: stats.is_host_disk_full(limits),
             control: None,
         }
     }
@@ -88,12 +88,14 @@ impl SandboxError {
     /// | its own limit of processes or of its disk is used up | | agent |
     /// | the disk is full | it has filled it | agent |
     /// | | it has not | infrastructure |
+    /// | the port of an allow-list's proxy is held by what runs in it | | agent |
     /// | a path that is missing or refused, something too large | | agent |
     /// | nobody listens on a port | | agent |
     /// | getting or making a sandbox, an image, set-up, a file of the host | | infrastructure |
     /// | anything else, and whatever took too long | it is gone | as it died |
     /// | | its backend cannot tell how it is | infrastructure |
     /// | | it has filled the disk | agent |
+    /// | | the disk of the host is full otherwise | infrastructure |
     /// | | a fresh sandbox cannot do it either | infrastructure |
     /// | | a fresh sandbox can do it, or none was to be had | agent |
     pub fn fault(&self, evidence: &Evidence) -> Fault {
@@ -109,6 +111,7 @@ impl SandboxError {
         match self {
             Self::Died { death, .. } => of_death(*death),
             Self::UsedUp { .. }
+            | Self::PortTaken { .. }
             | Self::NoSpace { .. }
             | Self::NotListening { .. }
             | Self::NotFound { .. }
@@ -130,6 +133,7 @@ impl SandboxError {
             | Self::Backend { .. } => match evidence.vitals {
                 Vitals::Gone(death) => of_death(death),
                 Vitals::Unknown => Fault::Infrastructure,
+                Vitals::Lives if evidence.is_host_disk_full => Fault::Infrastructure,
                 Vitals::Lives => agent_if(evidence.filled_disk || evidence.control != Some(false)),
             },
         }
@@ -146,7 +150,7 @@ impl SandboxError {
 mod tests {
     use super::*;
     use crate::backends::fake::FakeBackend;
-    use crate::{ExecEnd, Image, SandboxBackend, SandboxSpec};
+    use crate::{ExecEnd, Image, Limits, SandboxBackend, SandboxSpec, SandboxStats};
 
     fn died(death: Death) -> SandboxError {
         SandboxError::Died { sandbox: "s".into(), death }
@@ -177,6 +181,7 @@ mod tests {
         let text = String::new;
         let no_limit = Evidence { has_memory_limit: false, ..lives() };
         let full = Evidence { filled_disk: true, ..lives() };
+        let host_full = Evidence { is_host_disk_full: true, ..lives() };
         let control = |control| Evidence { control: Some(control), ..lives() };
         let unavailable = SandboxError::Unavailable { backend: "b", reason: text(), hint: text() };
         let disk_full = || SandboxError::DiskFull { doing: text() };
@@ -242,6 +247,9 @@ mod tests {
             (backend(), control(false), Infrastructure),
             (backend(), control(true), Agent),
             (backend(), lives(), Agent),
+            (backend(), host_full, Infrastructure),
+            (backend(), Evidence { control: Some(true), ..host_full }, Infrastructure),
+            (SandboxError::NoSpace { path: text() }, host_full, Agent),
             (unsupported(), control(true), Agent),
             (unsupported(), control(false), Infrastructure),
         ];
@@ -255,8 +263,35 @@ mod tests {
         assert!(backend().needs_control(&lives()) && unsupported().needs_control(&lives()));
         assert!(!backend().needs_control(&with(Vitals::Unknown)));
         assert!(!backend().needs_control(&Evidence { filled_disk: true, ..lives() }));
+        assert!(!backend().needs_control(&Evidence { is_host_disk_full: true, ..lives() }));
         assert!(!died(Death::Killed).needs_control(&lives()));
         assert!(!SandboxError::UsedUp { what: "processes" }.needs_control(&lives()));
+        // Who holds the port of the way out does so whatever a fresh sandbox can.
+        let taken = SandboxError::PortTaken { port: 3128 };
+        assert!(!taken.needs_control(&lives()) && taken.fault(&lives()) == Fault::Agent);
+    }
+
+    #[test]
+    fn a_disk_is_full_by_whoever_filled_it() {
+        let limits = |disk_bytes| Limits { disk_bytes, ..Limits::default() };
+        let stats = |written: u64, free: u64| SandboxStats {
+            disk_bytes: Some(written),
+            free_disk_bytes: Some(free),
+            ..SandboxStats::default()
+        };
+        for (stats, limit, by_itself, by_others) in [
+            (stats(1000, 1 << 40), None, false, false),
+            (stats(1000, 1000), None, false, true),
+            (stats(2 << 30, 1000), None, true, false),
+            // A limit is its own, whatever of it is used up.
+            (stats(1000, 0), Some(1 << 30), false, false),
+            (stats(1 << 30, 0), Some(1 << 30), true, false),
+        ] {
+            let limits = limits(limit);
+            let found = (stats.has_filled_disk(&limits), stats.is_host_disk_full(&limits));
+            assert_eq!(found, (by_itself, by_others), "{stats:?} with {limits:?}");
+        }
+        assert!(!SandboxStats::default().is_host_disk_full(&limits(None)));
     }
 
     #[tokio::test]

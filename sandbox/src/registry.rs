@@ -185,6 +185,7 @@ const WASM_NEVER: &[&str] = &[
     "a client of an allow-list that does not read holds up no other",
     "forks and snapshots have their allow-list",
     "closing ends what passes an allow-list",
+    "another network ends what passed by the one before, and nothing else",
 ];
 
 /// A host that has no name.
@@ -266,6 +267,7 @@ const FAKE_NEVER: &[&str] = &[
     "a client of an allow-list that does not read holds up no other",
     "forks and snapshots have their allow-list",
     "closing ends what passes an allow-list",
+    "another network ends what passed by the one before, and nothing else",
 ];
 
 /// The backend of a name. Whether it works here, [`SandboxBackend::probe`] tells.

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::allow_list::NetworkStats;
 use crate::{
-    ByteStream, Changes, ExecRequest, ExecResult, OutputSink, Owner, OwnerState, Process,
-    PtyProcess, PtySize, SandboxError, SandboxSpec, Shell, ShellOptions,
+    ByteStream, Changes, ExecRequest, ExecResult, Limits, NetworkPolicy, OutputSink, Owner,
+    OwnerState, Process, PtyProcess, PtySize, SandboxError, SandboxSpec, Shell, ShellOptions,
 };
 
 /// What a backend can do. Asking for more is [`SandboxError::Unsupported`].
@@ -59,6 +59,12 @@ pub struct Capabilities {
     pub network: bool,
     /// [`NetworkPolicy::Allow`](crate::NetworkPolicy::Allow).
     pub network_allow_list: bool,
+    /// [`Sandbox::set_network`] from and to all that [`Capabilities::network_allow_list`] and no network allow.
+    #[serde(default)]
+    pub network_change: bool,
+    /// [`Sandbox::set_network`] from and to [`NetworkPolicy::Bridge`](crate::NetworkPolicy::Bridge) as well.
+    #[serde(default)]
+    pub bridge_change: bool,
     /// [`SandboxSpec::capabilities`] beside none.
     #[serde(default)]
     pub capability_sets: bool,
@@ -68,6 +74,18 @@ pub struct Capabilities {
     pub image_build: bool,
     /// Images from a root-file-system archive.
     pub image_root_tar: bool,
+}
+
+impl Capabilities {
+    /// Whether a sandbox of one network can get another while it runs; true where both are the same.
+    pub fn can_change_network(&self, from: &NetworkPolicy, to: &NetworkPolicy) -> bool {
+        let can = |network: &NetworkPolicy| match network {
+            NetworkPolicy::None => self.network_change,
+            NetworkPolicy::Allow { .. } => self.network_change && self.network_allow_list,
+            NetworkPolicy::Bridge => self.bridge_change && self.network,
+        };
+        from == to || can(from) && can(to)
+    }
 }
 
 /// Makes sandboxes of one kind.
@@ -150,7 +168,7 @@ pub trait Sandbox: Send + Sync {
         ""
     }
 
-    /// What it was made from.
+    /// What it was made from. [`Sandbox::set_network`] changes nothing of it.
     fn spec(&self) -> &SandboxSpec;
 
     /// What it can do.
@@ -291,6 +309,19 @@ pub trait Sandbox: Send + Sync {
     /// [`SandboxError::Died`] and those of the backend: then something may still run.
     async fn end_all(&self) -> Result<(), SandboxError>;
 
+    /// Has it reach what `network` says from now on, and nothing else. What runs in it goes on, but for its
+    /// connections to what is outside, which end. Commands and shells that are started later have the variables that
+    /// name the proxy of an allow-list, or none of these; those that run keep theirs. What passes an
+    /// allow-list is counted anew. Snapshots and forks have the network of their moment.
+    ///
+    /// # Errors
+    ///
+    /// [`SandboxError::InvalidSpec`] where the spec would be wrong with it, [`SandboxError::Unsupported`] where
+    /// [`Capabilities::can_change_network`] is false, [`SandboxError::PortTaken`] where what runs in it holds the port of an
+    /// allow-list's proxy, [`SandboxError::Died`] and those of the backend: then it reaches what it did before, nothing, or `network`, until
+    /// a later call comes about.
+    async fn set_network(&self, network: &NetworkPolicy) -> Result<(), SandboxError>;
+
     /// What differs in its files from the state that it began in, what its set-up did included; at most
     /// `limit` of it. Mounts, and what lies in memory alone (`/dev/shm`, `/tmp` of a read-only root), are left out.
     /// What changes meanwhile may be told or not.
@@ -387,12 +418,36 @@ pub struct SandboxStats {
     pub peak_memory_bytes: Option<u64>,
     /// Processes and threads.
     pub pids: Option<u32>,
-    /// Bytes in its own file system.
+    /// Bytes in its own file system; what is empty may count as well, since it takes a place there.
     pub disk_bytes: Option<u64>,
+    /// Bytes that may still be written to its file system: of its own limit, or else of what it shares with the host; absent as well where it is
+    /// memory of its own without a limit. 0 where no more files can be made.
+    #[serde(default)]
+    pub free_disk_bytes: Option<u64>,
     /// Kills for memory so far.
     pub out_of_memory_kills: Option<u64>,
     /// What passed the proxy of an allow-list; absent without one.
     pub network: Option<NetworkStats>,
+}
+
+/// With less than this free, the disk of the host is full: what needs room gets none.
+const FULL_BYTES: u64 = 16 << 20;
+/// A sandbox without a limit of its disk has filled the host's if it holds this much.
+const MUCH_BYTES: u64 = 1 << 30;
+
+impl SandboxStats {
+    /// Whether what the sandbox wrote has filled its disk, or the host's where it has no limit of its own.
+    pub fn has_filled_disk(&self, limits: &Limits) -> bool {
+        let much = limits.disk_bytes.map_or(MUCH_BYTES, |limit| limit / 10 * 9);
+        self.disk_bytes.is_some_and(|bytes| bytes >= much)
+    }
+
+    /// Whether the disk that it shares with the host is full, and not by what it wrote.
+    pub fn is_host_disk_full(&self, limits: &Limits) -> bool {
+        limits.disk_bytes.is_none()
+            && !self.has_filled_disk(limits)
+            && self.free_disk_bytes.is_some_and(|bytes| bytes < FULL_BYTES)
+    }
 }
 
 /// A sandbox as a backend lists it.

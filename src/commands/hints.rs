@@ -44,9 +44,6 @@ fn sandbox(error: &SandboxError) -> Option<String> {
         SandboxError::UnknownBackend { .. } => {
             Some("`spar doctor` tells which of them work here".to_owned())
         }
-        SandboxError::DiskFull { .. } => {
-            Some("free disk space; `spar reap` removes what dead runs left".to_owned())
-        }
         _ => error.hint().map(str::to_owned),
     }
 }

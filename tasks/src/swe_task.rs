@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use spar_sandbox::allow_list::AllowedHost;
 use spar_swe::Instance;
 
 /// An instance of software engineering, and how it is played: the parameters of the environment `swe`.
@@ -52,6 +53,11 @@ pub struct SweTask {
     /// task has failed. Default 256 MiB.
     #[serde(default = "default_carry_limit_bytes")]
     pub carry_limit_bytes: u64,
+    /// Hosts whose servers of tools this program itself reaches for the agent, `HOST`, `*.HOST` or `HOST:PORT` each, without a
+    /// port 80 and 443. What the agent does there is seen by other episodes, and none of the sandbox's walls stands
+    /// before them. Default none: servers outside of the sandbox are refused.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outside_servers: Vec<AllowedHost>,
 }
 
 impl SweTask {
@@ -70,6 +76,7 @@ impl SweTask {
             output_limit_bytes: default_output_limit_bytes(),
             patch_limit_bytes: default_patch_limit_bytes(),
             carry_limit_bytes: default_carry_limit_bytes(),
+            outside_servers: Vec::new(),
         }
     }
 

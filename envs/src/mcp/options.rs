@@ -205,7 +205,7 @@ impl McpOptions {
             }
             headers.insert(header.clone(), value);
         }
-        Ok(McpHttpServer { url: url.to_owned(), headers, socket: None })
+        Ok(McpHttpServer { url: url.to_owned(), headers, socket: None, addresses: None })
     }
 
     /// The limits of the connection.

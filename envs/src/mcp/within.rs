@@ -1,10 +1,12 @@
-//! Servers in a sandbox that an episode has anyway.
+//! Servers in a sandbox that an episode has anyway, and those that its task has elsewhere.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use spar_mcp::{McpClient, McpHttpServer, McpLimits, McpServerStreams};
+use spar_mcp::{McpClient, McpHttpServer, McpLimits, McpServerStreams, authority};
+use spar_sandbox::allow_list::{AllowedHost, Target, resolve};
 use spar_sandbox::pool::PooledSandbox;
 use spar_sandbox::{ExecRequest, Process, Sandbox, SandboxError};
 use tempfile::TempDir;
@@ -14,6 +16,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use super::McpOptions;
 use crate::process::Running;
+use crate::validate::chain;
 use crate::{EnvironmentError, SandboxPhase};
 
 /// Connections to one server at one time.
@@ -35,6 +38,13 @@ pub(crate) enum ServerPlace {
     Listens(u16),
     /// The same, and answers in a stream of events.
     ListensForEvents(u16),
+    /// It is elsewhere, at the URL of its options, which this process reaches.
+    Outside {
+        /// Whether it answers in a stream of events.
+        by_events: bool,
+        /// The list that names its host. What that stands for has to be of the public internet, or on the list itself.
+        hosts: Vec<AllowedHost>,
+    },
 }
 
 impl Within {
@@ -55,6 +65,11 @@ impl Within {
                 let client = McpClient::over_streams(&options.name, streams, limits).await?;
                 return Ok((client, Some(Running::Inside { handle }), None));
             }
+            ServerPlace::Outside { by_events, hosts } => {
+                let reached = Reached::At(addresses(options, hosts).await?);
+                let client = over_http(options, reached, *by_events, limits).await?;
+                return Ok((client, None, None));
+            }
             ServerPlace::Listens(port) | ServerPlace::ListensForEvents(port) => *port,
         };
         // What the task starts may take a while to listen.
@@ -64,17 +79,50 @@ impl Within {
             let doing = "make a socket for a server of tools in";
             failed(SandboxError::Host { doing, path: std::env::temp_dir(), source })
         })?;
-        let url = options.url.clone().unwrap_or_default();
-        let socket = Some(bridge.socket().to_owned());
-        let at = McpHttpServer { url, headers: options.headers.clone(), socket };
-        let client = match &self.at {
-            ServerPlace::ListensForEvents(_) => {
-                McpClient::over_events(&options.name, &at, limits).await?
-            }
-            _ => McpClient::over_http(&options.name, &at, limits).await?,
-        };
+        let by_events = matches!(self.at, ServerPlace::ListensForEvents(_));
+        let client =
+            over_http(options, Reached::Behind(bridge.socket()), by_events, limits).await?;
         Ok((client, None, Some(bridge)))
     }
+}
+
+/// Where connections to a server's URL are made to.
+enum Reached {
+    /// These addresses.
+    At(Vec<SocketAddr>),
+    /// This socket.
+    Behind(PathBuf),
+}
+
+/// The addresses of a server elsewhere, which are looked up once, so that its name cannot come to mean another place.
+async fn addresses(
+    options: &McpOptions,
+    hosts: &[AllowedHost],
+) -> Result<Vec<SocketAddr>, EnvironmentError> {
+    let url = options.url.as_deref().unwrap_or_default();
+    let failed = |detail| EnvironmentError::NoServer { server: options.name.clone(), detail };
+    let target = authority(url).and_then(|authority| Target::parse(&authority, None));
+    let target = target.ok_or_else(|| failed(format!("`{url}` names no host")))?;
+    resolve(hosts, &target).await.map_err(|error| failed(chain(&error)))
+}
+
+/// Takes up a connection with the server at the options' URL.
+async fn over_http(
+    options: &McpOptions,
+    reached: Reached,
+    by_events: bool,
+    limits: McpLimits,
+) -> Result<McpClient, EnvironmentError> {
+    let url = options.url.clone().unwrap_or_default();
+    let (socket, addresses) = match reached {
+        Reached::At(addresses) => (None, Some(addresses)),
+        Reached::Behind(socket) => (Some(socket), None),
+    };
+    let at = McpHttpServer { url, headers: options.headers.clone(), socket, addresses };
+    Ok(match by_events {
+        true => McpClient::over_events(&options.name, &at, limits).await?,
+        false => McpClient::over_http(&options.name, &at, limits).await?,
+    })
 }
 
 /// A Unix socket in a folder of this user alone, connections to which lead to a port inside a sandbox.

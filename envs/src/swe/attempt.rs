@@ -9,6 +9,7 @@ use spar_swe::grade::Outcome;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
+use super::disk::{has_filled, lacks_room, of_who_filled_it, without_room};
 use super::evidence::{gather, take as take_artifacts};
 use super::grader::{grade_carried, grade_in_place, grade_patch};
 use super::patch::{Taken, take};
@@ -16,7 +17,7 @@ use super::place::{PATCHING, Plan};
 use super::repository::Repository;
 use super::verdict::SweVerdict;
 use crate::SandboxPhase::Verify;
-use crate::terminal::machine::{Machine, at, in_time, own_fault};
+use crate::terminal::machine::{Machine, at, held_room, in_time, own_fault};
 use crate::{EnvironmentError, Sandboxes};
 
 pub(super) type SharedPlace = Arc<Mutex<Place>>;
@@ -43,17 +44,48 @@ pub(super) async fn judge(
     sandboxes: &Sandboxes,
     place: &mut Place,
 ) -> Result<SweVerdict, EnvironmentError> {
+    let mut filled = false;
+    let judged = judge_at_last(plan, sandboxes, place, &mut filled).await;
+    settled(plan, judged, filled)
+}
+
+/// What was judged, or kept from it by a full disk; `filled` is whether the agent has filled that.
+fn settled(
+    plan: &Plan,
+    judged: Result<SweVerdict, EnvironmentError>,
+    filled: bool,
+) -> Result<SweVerdict, EnvironmentError> {
+    let judged = judged.or_else(|error| without_room(failed(plan, String::new()), error));
+    judged.map(|verdict| if filled { of_who_filled_it(verdict) } else { verdict })
+}
+
+/// `filled` becomes whether the agent has filled the disk, where judging goes on elsewhere than in its own sandbox: no other can tell.
+async fn judge_at_last(
+    plan: &Plan,
+    sandboxes: &Sandboxes,
+    place: &mut Place,
+    filled: &mut bool,
+) -> Result<SweVerdict, EnvironmentError> {
     let Place { machine, repository, handed_in } = place;
     let sandbox = Arc::clone(&machine.sandbox);
     let whole = plan.deadlines.whole_verify();
     // 1. What is gathered from what the agent left running.
-    gather(plan, sandboxes, &sandbox).await?;
+    if let Err(error) = gather(plan, sandboxes, &sandbox).await {
+        // What the agent left running may be what takes the room.
+        return match lacks_room(&error) && held_room(&sandbox).await {
+            true => Ok(unjudged(plan, "run the hooks on the disk that it has filled")),
+            false => Err(error),
+        };
+    }
     // 2. Nothing of the agent runs from here on, or nothing is judged.
     let ended = timeout(whole, sandbox.end_all()).await;
     if let Err(error) = in_time(Verify, whole, ended) {
         let fault = own_fault(&sandbox, &sandboxes.pool, Verify, error).await?;
         return Ok(unjudged(plan, &fault.text));
     }
+    let is_elsewhere =
+        repository.is_some() || plan.has_own_verifier() || plan.other_network().is_some();
+    *filled = is_elsewhere && has_filled(&*sandbox).await;
     let Some(repository) = repository else {
         if plan.has_own_verifier() {
             return carried(plan, sandboxes, &sandbox, true).await;
@@ -81,12 +113,25 @@ pub(super) async fn judge_beside(
     patience: Duration,
     place: &mut Place,
 ) -> Result<SweVerdict, EnvironmentError> {
+    let mut filled = false;
+    let judged = judge_meanwhile(plan, sandboxes, patience, place, &mut filled).await;
+    settled(plan, judged, filled)
+}
+
+async fn judge_meanwhile(
+    plan: &Plan,
+    sandboxes: &Sandboxes,
+    patience: Duration,
+    place: &mut Place,
+    filled: &mut bool,
+) -> Result<SweVerdict, EnvironmentError> {
     let Place { machine, repository, handed_in } = place;
     let sandbox = Arc::clone(&machine.sandbox);
     // A second sandbox for this episode, of which there are only as many at one time as there is room for beside those of
     // agents, so that episodes do not wait for each other.
     let _turn = sandboxes.judging(patience).await.map_err(at(Verify))?;
     gather(plan, sandboxes, &sandbox).await?;
+    *filled = has_filled(&*sandbox).await;
     if let Some(repository) = repository {
         return match taken(plan, sandboxes, &sandbox, repository, handed_in.clone()).await? {
             Taken::Unfit(reason) => Ok(failed(plan, reason)),
@@ -133,8 +178,8 @@ async fn in_copy(
     graded
 }
 
-/// Grades in a copy of the agent's sandbox that reaches what the verification may: a sandbox has one network for as long as it
-/// lives.
+/// Grades in a copy of the agent's sandbox that reaches what the verification may: not all backends can change the network of
+/// a sandbox that runs, and all that keep snapshots make a copy with another.
 async fn in_other_network(
     plan: &Plan,
     sandboxes: &Sandboxes,

@@ -327,11 +327,11 @@ impl Swe {
             });
             stopped = entered.await?.err().map(|why| format!("the next cannot begin: {why}"));
         }
-        if stopped.is_none() && schedule.changes_user(number + 1) {
+        if stopped.is_none() && schedule.needs_new_shell(number + 1) {
             let (next, sandboxes) = (Arc::clone(&schedule), self.sandboxes.clone());
             let opened_place = Arc::clone(&place);
             let opened = aside(async move {
-                next.change_user(number + 1, &sandboxes, &mut opened_place.lock().await.machine)
+                next.open_new_shell(number + 1, &sandboxes, &mut opened_place.lock().await.machine)
                     .await
             });
             stopped = opened.await?.err().map(|why| format!("the next cannot begin: {why}"));

@@ -8,6 +8,7 @@ use spar_swe::Verification;
 use spar_swe::grade::{Edition, InfraTier, Outcome};
 use tokio::time::timeout;
 
+use super::disk::{expect_room, told_by_room, without_room};
 use super::guard::{Canary, suspicions, without_configuration};
 use super::judge::{Judged, Reader, by_fraction, by_report, by_reward, edition};
 use super::patch::unfit;
@@ -33,6 +34,8 @@ const SLACK: Duration = Duration::from_secs(60);
 struct Ran {
     judged: Judged,
     run: TestsRun,
+    /// Whether the disk of the host was full when they ended.
+    lacked_room: bool,
 }
 
 /// Grades a patch in a sandbox in which nobody has worked, which is closed afterwards.
@@ -55,26 +58,33 @@ pub(super) async fn grade_patch(
     };
     verdict.left_out = left_out;
     let script = plan.verification().script();
-    let (ran, applied) = match in_fresh(plan, sandboxes, &used, script).await? {
-        Ok(ran) => ran,
-        Err(reason) => {
+    let (ran, applied) = match in_fresh(plan, sandboxes, &used, script).await {
+        Ok(Ok(ran)) => ran,
+        Ok(Err(reason)) => {
             verdict.reason = reason;
             return Ok(verdict);
         }
+        Err(error) => return without_room(verdict, error),
     };
     verdict.applied_by = applied;
     let top = ran.1;
-    let Ran { mut judged, run } = ran.0;
+    let Ran { mut judged, run, .. } = ran.0;
     // What is worth something, to shapers of rewards too.
     let is_worth_it = matches!(judged.outcome, Outcome::Resolved | Outcome::Partial);
     if plan.task.guarded && is_worth_it && !used.is_empty() {
         verdict.suspicions = suspicions(&used);
-        if !verdict.suspicions.is_empty()
-            && let Some(problem) = look_again(plan, sandboxes, &used, &top).await?
-        {
-            judged.outcome = Outcome::Failed;
-            judged.reward = 0.0;
-            judged.reason = problem;
+        let again = match verdict.suspicions.is_empty() {
+            true => Ok(None),
+            false => look_again(plan, sandboxes, &used, &top).await,
+        };
+        match again {
+            Ok(None) => {}
+            Ok(Some(problem)) => {
+                judged.outcome = Outcome::Failed;
+                judged.reward = 0.0;
+                judged.reason = problem;
+            }
+            Err(error) => return without_room(verdict, error),
         }
     }
     verdict.outcome = judged.outcome;
@@ -99,6 +109,10 @@ async fn look_again(
         return Ok(None);
     };
     Ok(match in_fresh(plan, sandboxes, patch, &canary.script).await? {
+        Ok(((ran, _), _)) if ran.lacked_room => {
+            let doing = "look at the tests a second time".to_owned();
+            return Err(at(Verify)(SandboxError::DiskFull { doing }));
+        }
         Ok(((ran, _), _)) => match ran.judged.outcome {
             Outcome::Infrastructure => {
                 Some("the second look at the tests did not end in time".to_owned())
@@ -151,6 +165,7 @@ async fn apply_and_run(
         match repository.apply(sandbox, PATCH, PATCHING).await? {
             Ok(way) => applied = Some(way),
             Err(said) => {
+                expect_room(sandbox, "apply the patch").await?;
                 let last = said.trim().lines().last().unwrap_or_default().to_owned();
                 return Ok(Err(format!("its patch cannot be applied: {last}")));
             }
@@ -176,9 +191,9 @@ pub(super) async fn grade_carried(
     // What fails while nothing of the agent is there is none of its doing.
     let whole = plan.deadlines.whole_set_up();
     let made = timeout(whole, make_ready(plan, &sandbox, carried)).await;
-    let graded = match in_time(Verify, whole, made).map_err(at(Verify)) {
+    let graded = match in_time(Verify, whole, made) {
         Ok(()) => bring_and_judge(plan, sandboxes, &sandbox, carried).await,
-        Err(error) => Err(error),
+        Err(error) => Err(at(Verify)(told_by_room(&sandbox, error).await)),
     };
     if let Err(error) = sandbox.close().await {
         tracing::warn!(%error, "could not close a sandbox after grading in it");
@@ -294,6 +309,7 @@ pub(super) async fn grade_in_place(
     // 1. Nothing that the agent left takes the place of what comes.
     match clear(plan, sandbox).await {
         Err(SandboxError::Setup { .. }) => {
+            expect_room(sandbox, "clear the places of the tests").await?;
             verdict.reason = "the places of the tests cannot be cleared".to_owned();
             return Ok(verdict);
         }
@@ -314,7 +330,7 @@ pub(super) async fn grade_in_place(
 /// Runs the script where the tests are, and judges by it.
 async fn judge_by_script(plan: &Plan, sandbox: &PooledSandbox) -> Result<SweVerdict, SandboxError> {
     let mut verdict = SweVerdict::without_run(&plan.instance().id, Outcome::Failed, "");
-    let Ran { judged, run } = run_script(plan, sandbox, plan.verification().script()).await?;
+    let Ran { judged, run, .. } = run_script(plan, sandbox, plan.verification().script()).await?;
     verdict.outcome = judged.outcome;
     verdict.reward = judged.reward;
     verdict.reason = judged.reason;
@@ -346,6 +362,7 @@ async fn run_script(
             return Ok(Ran {
                 judged: Judged::new(Outcome::Invalid, error.to_string()),
                 run: no_run(),
+                lacked_room: false,
             });
         }
     };
@@ -384,13 +401,23 @@ async fn run_script(
             _ => reader.finish(verification),
         },
     };
-    // A worker that was killed for memory shows as a test that failed.
+    let mut lacked_room = false;
+    // A worker that was killed for memory shows as a test that failed, as does a file that found no room.
     if judged.outcome != Outcome::Resolved && judged.outcome != Outcome::Infrastructure {
-        let after = sandbox.stats().await.map(|stats| kills(&stats)).unwrap_or(before);
-        if after > before {
+        let stats = sandbox.stats().await.unwrap_or_default();
+        lacked_room = stats.is_host_disk_full(&sandbox.spec().limits);
+        let why = match (lacked_room, kills(&stats) > before) {
+            (true, _) => Some(format!(
+                "the disk of the host is full behind the tests; {}",
+                SandboxError::MAKE_ROOM
+            )),
+            (false, true) => Some("the tests ran out of memory".to_owned()),
+            (false, false) => None,
+        };
+        if let Some(reason) = why {
             judged.outcome = Outcome::Infrastructure;
             judged.reward = 0.0;
-            judged.reason = "the tests ran out of memory".to_owned();
+            judged.reason = reason;
         }
     }
     let infra = judged.infra;
@@ -402,7 +429,7 @@ async fn run_script(
         log: done.stdout.text(),
         wall: done.wall,
     };
-    Ok(Ran { judged, run })
+    Ok(Ran { judged, run, lacked_room })
 }
 
 fn no_run() -> TestsRun {

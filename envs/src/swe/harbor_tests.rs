@@ -1,11 +1,17 @@
 //! What task folders of Harbor ask of the sandboxes, over real backends.
 
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
 use serde_json::{Map, Value, json};
 use spar_core::registry::to_options;
 use spar_core::{Action, Seed, ToolCall, Verdict};
+use spar_swe::NetworkPolicy;
 use spar_swe::grade::Outcome;
 use spar_tasks::{SweTask, Task};
 use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 
 use super::steps_tests::{play, task_of, write};
 use super::tests::{fake, sandboxes};
@@ -33,6 +39,12 @@ fn found(verdict: &Verdict) -> SweVerdict {
 }
 
 const JUDGED_BY_FILE: &str = "[ \"$(cat /app/out)\" = 42 ] && echo 1 >/logs/verifier/reward.txt || echo 0 >/logs/verifier/reward.txt\n";
+
+/// A folder whose tests look into the agent's sandbox, and its task.
+pub(super) fn judged_by_file() -> (TempDir, Task) {
+    let config = "[environment]\nworkdir = \"/app\"\nnetwork_mode = \"no-network\"\n";
+    folder(config, &[("tests/test.sh", JUDGED_BY_FILE)])
+}
 
 /// Tells by a file that it runs. Processes of one command are seen by those of no other, by some backends.
 const TICKS: &str = "while sleep 0.1; do echo >>ticks; done";
@@ -206,6 +218,99 @@ async fn judges_with_another_network(backend: &str) {
     assert!(verdict.success, "{}", verdict.details);
 }
 
+/// A folder of three steps, the second of which has this network, and its task.
+fn three_steps(second: &str) -> (TempDir, Task) {
+    let config = format!(
+        "[environment]\nworkdir = \"/app\"\nnetwork_mode = \"no-network\"\n\
+         [[steps]]\nname = \"one\"\n[[steps]]\nname = \"two\"\n{second}[[steps]]\nname = \"three\"\n"
+    );
+    let judged = "[ \"$(cat /app/out)\" = 42 ] && [ ! -e /sys/class/net/eth0 ] && echo 1 >/logs/verifier/reward.txt\n";
+    let mut files = Vec::new();
+    for step in ["one", "two", "three"] {
+        files.push((format!("steps/{step}/instruction.md"), "Do it."));
+        files.push((format!("steps/{step}/tests/test.sh"), judged));
+    }
+    let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
+    folder(&config, &files)
+}
+
+/// Who connects to this machine's loopback is greeted; the port.
+async fn greeter() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let _ = stream.read(&mut [0; 4096]).await;
+            let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello";
+            let _ = stream.write_all(answer).await;
+        }
+    });
+    port
+}
+
+/// Each step reaches what it may, what the agent left running goes on, and its shell is told anew.
+async fn plays_steps_with_networks_of_their_own(backend: &str) {
+    let port = greeter().await;
+    let (_folder, mut task) = three_steps("");
+    let mut parameters: SweTask = serde_json::from_value(task.parameters).unwrap();
+    let list = NetworkPolicy::Allowlist(vec![format!("127.0.0.1:{port}")]);
+    parameters.instance.stages[1].network = Some(list);
+    task.parameters = serde_json::to_value(parameters).unwrap();
+    let ask = format!(
+        "python3 -c 'import urllib.request as it; print(it.urlopen(\"http://127.0.0.1:{port}/\", timeout=5).read().decode())' 2>/dev/null || echo nothing; echo ${{http_proxy-none}}"
+    );
+    let leave = format!("({TICKS}) >/dev/null 2>&1 & echo 42 >out");
+    let look = format!("{IS_TICKING} && echo ticks");
+    let commands = [
+        ask.as_str(),
+        leave.as_str(),
+        "submit",
+        ask.as_str(),
+        look.as_str(),
+        "submit",
+        ask.as_str(),
+        look.as_str(),
+        "submit",
+    ];
+    let (steps, verdict) = play(backend, &task, &commands).await;
+    let shown = |step: usize| steps[step].observation.text.as_str();
+    assert_eq!(shown(0), "nothing\nnone\n[exit code 0]");
+    assert_eq!(shown(3), "hello\nhttp://127.0.0.1:3128\n[exit code 0]", "{}", verdict.details);
+    assert_eq!(shown(6), "nothing\nnone\n[exit code 0]");
+    assert_eq!((shown(4), shown(7)), ("ticks\n[exit code 0]", "ticks\n[exit code 0]"));
+    assert!(verdict.success, "{}", verdict.details);
+}
+
+/// A step may reach everything, and its verifier nothing.
+async fn plays_a_step_that_reaches_everything(backend: &str) {
+    let (_folder, task) = three_steps("agent = { network_mode = \"public\" }\n");
+    let look = "ls /sys/class/net; echo 42 >out";
+    let commands = [look, "submit", look, "submit", look, "submit"];
+    let (steps, verdict) = play(backend, &task, &commands).await;
+    let seen: Vec<bool> =
+        [0, 2, 4].map(|step: usize| steps[step].observation.text.contains("eth0")).into();
+    assert_eq!(seen, [false, true, false], "{}", verdict.details);
+    assert!(verdict.success, "{}", verdict.details);
+}
+
+#[tokio::test]
+async fn networks_of_steps_are_refused_where_sandboxes_have_one_for_all_their_life() {
+    let (_folder, task) = three_steps(
+        "agent = { network_mode = \"allowlist\" , allowed_hosts = [\"example.org\"] }\n",
+    );
+    let mut env = Swe::open(&task, &fake()).unwrap();
+    env.reset(Seed::from_u64(0)).await.unwrap();
+    let error = env.prepare().await.unwrap_err();
+    let EnvironmentError::Sandbox { phase: SandboxPhase::SetUp, source } = &error else {
+        panic!("{error}");
+    };
+    assert_eq!(
+        source.to_string(),
+        "change the network of a sandbox between steps with the backend `fake`, which cannot do that"
+    );
+    env.close().await.unwrap();
+}
+
 /// The task of a folder with these servers, whose programs are put into the sandbox before anything else.
 fn with_servers(servers: &str) -> (TempDir, Task) {
     let config = format!(
@@ -281,6 +386,40 @@ async fn whoever_calls_no_tools_is_told_of_servers_in_words() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs namespaces"]
+async fn tools_of_a_server_elsewhere_are_called_by_this_program() {
+    let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let port = free.local_addr().unwrap().port();
+    drop(free);
+    let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/mcp_http_server.py");
+    let mut server = tokio::process::Command::new("python3");
+    server.arg(fixture).arg(port.to_string()).kill_on_drop(true);
+    let mut server = server.spawn().unwrap();
+    while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.is_err() {
+        assert!(server.try_wait().unwrap().is_none());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    // In this spelling it is no port of the sandbox.
+    let elsewhere = format!(
+        r#"[{{ name = "n", transport = "http", url = "http://[::ffff:127.0.0.1]:{port}/mcp" }}]"#
+    );
+    let (_folder, mut task) = with_servers(&elsewhere);
+    let mut parameters: SweTask = serde_json::from_value(task.parameters).unwrap();
+    parameters.instance.setup.clear();
+    parameters.outside_servers = vec![format!("127.0.0.1:{port}").parse().unwrap()];
+    task.parameters = serde_json::to_value(parameters).unwrap();
+    let resources = Resources::with_sandboxes(sandboxes("local"));
+    let mut env = Swe::open(&task, &resources).unwrap();
+    env.use_tools();
+    env.reset(Seed::from_u64(0)).await.unwrap();
+    env.prepare().await.unwrap();
+    let call = ToolCall::new("count", to_options(&json!({ "by": 5 })));
+    let step = env.step(&Action::calls(vec![call])).await.unwrap();
+    assert_eq!(step.observation.results[0].text, "count\n5");
+    env.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs namespaces"]
 async fn namespaces_offer_tools_of_servers() {
     offers_tools_of_servers("local").await;
 }
@@ -297,6 +436,19 @@ async fn namespaces_wait_until_they_are_healthy() {
     waits_until_it_is_healthy("local").await;
     waits_until_a_step_is_healthy("local").await;
     runs_the_command_of_its_service("local").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs namespaces"]
+async fn namespaces_play_steps_with_networks_of_their_own() {
+    plays_steps_with_networks_of_their_own("local").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Docker and its image spar-base"]
+async fn docker_base_plays_steps_with_networks_of_their_own() {
+    plays_steps_with_networks_of_their_own("docker").await;
+    plays_a_step_that_reaches_everything("docker").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -21,6 +21,9 @@
 mod attempt;
 #[cfg(test)]
 mod cheats;
+mod disk;
+#[cfg(test)]
+mod disk_tests;
 mod environment;
 mod evidence;
 #[cfg(test)]

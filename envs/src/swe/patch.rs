@@ -5,6 +5,7 @@ use std::time::Duration;
 use spar_sandbox::{ExecEnd, Sandbox, SandboxError, Stream};
 use spar_swe::{Patch, PatchLimits};
 
+use super::disk::expect_room;
 use super::repository::Repository;
 
 /// Files that a patch may change.
@@ -52,6 +53,7 @@ pub(super) async fn take(
     match done.end {
         ExecEnd::Exited { code: 0 } => Ok(Taken::of(patch, limit_bytes)),
         end => {
+            expect_room(sandbox, "make a patch of the repository").await?;
             let said = done.stderr.text();
             let said = said.trim().lines().last().unwrap_or_default().to_owned();
             Ok(Taken::Unfit(format!("no patch could be made of its repository: git {end}: {said}")))

@@ -16,6 +16,7 @@ use spar_swe::{
 use spar_tasks::SweTask;
 use tokio::time::timeout;
 
+use super::disk::told_by_room;
 use super::evidence::gathering;
 use super::health::longest;
 use super::repository::{For, Repository, expect_success, plain_request, run};
@@ -84,7 +85,7 @@ impl Plan {
                 problems.push(what.to_owned());
             }
         }
-        problems.extend(server_problems(instance));
+        problems.extend(server_problems(&task));
         problems.extend(artifact_problems(instance));
         if let Some(folder) = task.repository.as_ref().filter(|folder| !folder.is_dir()) {
             problems.push(format!(
@@ -155,6 +156,11 @@ impl Plan {
     /// Whether the result is carried into a sandbox that the verification has to itself.
     pub(super) fn has_own_verifier(&self) -> bool {
         self.judge.is_some()
+    }
+
+    /// What the agent's sandbox can reach.
+    pub(super) fn network(&self) -> &NetworkPolicy {
+        &self.network
     }
 
     /// What the verification can reach, where that is not what the agent's sandbox can.
@@ -229,7 +235,10 @@ impl Plan {
         let sandbox = Arc::new(sandboxes.pool.acquire(&spec).await.map_err(at(Create))?);
         let whole = self.deadlines.whole_set_up();
         let set_up = timeout(whole, self.set_up(&sandbox)).await;
-        let repository = in_time(SetUp, whole, set_up).map_err(at(SetUp))?;
+        let repository = match in_time(SetUp, whole, set_up) {
+            Ok(repository) => repository,
+            Err(error) => return Err(at(SetUp)(told_by_room(&*sandbox, error).await)),
+        };
         let shell = sandbox.open_shell(&self.shell_options()).await.map_err(at(SetUp))?;
         let machine = Machine::of(sandbox, shell, Arc::clone(&sandboxes.pool));
         Ok(Begun { machine, repository })
@@ -292,8 +301,10 @@ impl Plan {
             self.run_setup(&sandbox).await?;
             Ok(repository)
         });
-        let repository = in_time(Verify, whole, made.await).map_err(at(Verify))?;
-        Ok((sandbox, repository))
+        match in_time(Verify, whole, made.await) {
+            Ok(repository) => Ok((sandbox, repository)),
+            Err(error) => Err(at(Verify)(told_by_room(&sandbox, error).await)),
+        }
     }
 
     /// The sandbox that the verification has to itself, in which nothing of the agent is yet.

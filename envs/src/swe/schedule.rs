@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use spar_sandbox::pool::PooledSandbox;
-use spar_sandbox::{ExecRequest, Sandbox, SandboxError};
+use spar_sandbox::{Capabilities, ExecRequest, Sandbox, SandboxError};
 use spar_swe::grade::Outcome;
 use spar_swe::{Gold, Instance, RewardStrategy, Stage, Verification};
 use spar_tasks::SweTask;
@@ -49,14 +49,14 @@ impl Schedule {
             return Err(problems);
         }
         // 2. Each of its steps, as a task of its own.
-        let mut plans: Vec<Arc<Plan>> = Vec::new();
+        let mut readable: Vec<(&Stage, Arc<Plan>)> = Vec::new();
         for stage in &stages {
             let own = SweTask { instance: stage.within(&whole), ..task.clone() };
             match Plan::of(own, sandboxes) {
                 Ok(mut plan) => {
                     let checking = stage.health.as_ref().map(longest).unwrap_or_default();
                     plan.deadlines.set_up += checking;
-                    plans.push(Arc::new(plan));
+                    readable.push((stage, Arc::new(plan)));
                 }
                 Err(found) => {
                     // What is wrong with all of them is told once.
@@ -70,19 +70,16 @@ impl Schedule {
             }
         }
         // 3. What they cannot have each for itself, in one sandbox.
-        for (plan, stage) in plans.iter().zip(&stages) {
+        let judge_patches = readable.first().is_some_and(|(_, plan)| plan.judges_patch());
+        for (stage, plan) in &readable {
             let changes = !stage.files.is_empty() || !stage.setup.is_empty();
             for (is_there, what) in [
-                (
-                    stage.network.as_ref().is_some_and(|own| *own != whole.network),
-                    "a network of its own is not made",
-                ),
                 (
                     changes && plan.judges_patch(),
                     "files and commands of a step are for tasks without a repository",
                 ),
                 (
-                    plan.judges_patch() != plans[0].judges_patch(),
+                    plan.judges_patch() != judge_patches,
                     "some steps are judged by patches, and some in the sandbox",
                 ),
             ] {
@@ -91,6 +88,7 @@ impl Schedule {
                 }
             }
         }
+        let plans = readable.into_iter().map(|(_, plan)| plan).collect();
         match problems.is_empty() {
             true => Ok(Self { plans, stages, strategy, whole }),
             false => Err(problems),
@@ -171,6 +169,8 @@ impl Schedule {
         sandboxes: &Sandboxes,
         deadlines: &Deadlines,
     ) -> Result<Begun, EnvironmentError> {
+        // Before anything is made, and then by what its engine has turned out to be.
+        self.expect_networks(&sandboxes.pool.backend().capabilities(), sandboxes)?;
         let begun = self.plans[0].begin(sandboxes, deadlines).await?;
         let sandbox: &PooledSandbox = &begun.machine.sandbox;
         // Only what is judged while others come after it is judged in a copy.
@@ -181,6 +181,7 @@ impl Schedule {
             let (backend, what) = (sandboxes.pool.backend().name(), "fork a sandbox".to_owned());
             return Err(at(SetUp)(SandboxError::Unsupported { backend, what }));
         }
+        self.expect_networks(&sandbox.capabilities(), sandboxes)?;
         let whole = deadlines.whole_set_up();
         let entered = timeout(whole, async {
             if let Some(check) = &self.whole.health {
@@ -192,6 +193,21 @@ impl Schedule {
         Ok(begun)
     }
 
+    /// Whether a sandbox can have the networks of all steps in turn.
+    fn expect_networks(
+        &self,
+        can: &Capabilities,
+        sandboxes: &Sandboxes,
+    ) -> Result<(), EnvironmentError> {
+        let networks: Vec<_> = self.plans.iter().map(|plan| plan.network()).collect();
+        if networks.windows(2).all(|pair| can.can_change_network(pair[0], pair[1])) {
+            return Ok(());
+        }
+        let backend = sandboxes.pool.backend().name();
+        let what = "change the network of a sandbox between steps".to_owned();
+        Err(at(SetUp)(SandboxError::Unsupported { backend, what }))
+    }
+
     /// Brings a later step into the agent's sandbox; why what the agent did there keeps it from beginning, if it does.
     pub(super) async fn go_on(
         &self,
@@ -200,8 +216,11 @@ impl Schedule {
         sandbox: &PooledSandbox,
     ) -> Result<Result<(), String>, EnvironmentError> {
         let whole = self.plans[step].deadlines.whole_set_up();
-        let entered = timeout(whole, self.enter(step, sandbox)).await;
-        match in_time(SetUp, whole, entered) {
+        let entered = timeout(whole, async {
+            sandbox.set_network(self.plans[step].network()).await?;
+            self.enter(step, sandbox).await
+        });
+        match in_time(SetUp, whole, entered.await) {
             Ok(()) => Ok(Ok(())),
             // A command that set up a sandbox in which nobody had worked would have failed at the first step.
             Err(error @ SandboxError::Setup { .. }) => Ok(Err(error.to_string())),
@@ -212,14 +231,16 @@ impl Schedule {
         }
     }
 
-    /// Whether the agent is somebody else in a step than in the one before.
-    pub(super) fn changes_user(&self, step: usize) -> bool {
-        let user = |step: usize| &self.plans[step].instance().agent_user;
-        user(step) != user(step - 1)
+    /// Whether the agent cannot go on in the shell of the step before: it is somebody else, or the variables of
+    /// that shell tell of another network.
+    pub(super) fn needs_new_shell(&self, step: usize) -> bool {
+        let (plan, before) = (&self.plans[step], &self.plans[step - 1]);
+        plan.instance().agent_user != before.instance().agent_user
+            || plan.network() != before.network()
     }
 
-    /// Has the agent go on as the user of a step; why that cannot be, if it cannot.
-    pub(super) async fn change_user(
+    /// Has the agent go on in a shell that is the step's; why that cannot be, if it cannot.
+    pub(super) async fn open_new_shell(
         &self,
         step: usize,
         sandboxes: &Sandboxes,

@@ -1,13 +1,15 @@
-//! Servers of tools that a task brings along in its sandbox.
+//! Servers of tools that a task brings along in its sandbox, or has elsewhere.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
 use spar_core::{ToolCall, ToolResult, ToolSpec};
-use spar_mcp::loopback_port;
+use spar_mcp::{authority, loopback_port};
+use spar_sandbox::allow_list::{AllowedHost, Host, Target};
 use spar_sandbox::pool::PooledSandbox;
-use spar_swe::{Instance, McpServer, McpTransport};
+use spar_swe::{McpServer, McpTransport};
+use spar_tasks::SweTask;
 
 use super::place::Plan;
 use crate::EnvironmentError;
@@ -15,6 +17,8 @@ use crate::mcp::{McpOptions, OnFailure, ServerPlace, Within, tool_within};
 use crate::terminal::environment::offered;
 use crate::tools::{OpenedTool, ToolLimits, Toolbox};
 
+/// Names by which a task's servers find each other in its sandbox.
+const OWN_NAMES: [&str; 2] = ["localhost", "main"];
 /// Letters of a server's name that stand in messages and before names of tools.
 const MOST_LETTERS: usize = 40;
 
@@ -28,7 +32,7 @@ pub(super) struct Servers {
 }
 
 impl Servers {
-    /// Starts them in the agent's sandbox, or takes up connections with those that listen there.
+    /// Starts them in the agent's sandbox, or takes up connections with those that listen there or elsewhere.
     ///
     /// # Errors
     ///
@@ -40,7 +44,7 @@ impl Servers {
     ) -> Result<Self, EnvironmentError> {
         let mut tools = Vec::new();
         for server in &plan.instance().mcp_servers {
-            let (options, at) = reached(server, plan.instance())
+            let (options, at) = reached(server, &plan.task)
                 .map_err(|reason| EnvironmentError::Toolset { reason })?;
             let within = Within { sandbox: Arc::clone(sandbox), at };
             let label = options.name.clone();
@@ -109,9 +113,9 @@ impl Servers {
 }
 
 /// Why the servers of a task cannot be offered; empty where they can be.
-pub(super) fn problems(instance: &Instance) -> Vec<String> {
-    let problem = |server: &McpServer| reached(server, instance).err();
-    instance.mcp_servers.iter().filter_map(problem).collect()
+pub(super) fn problems(task: &SweTask) -> Vec<String> {
+    let problem = |server: &McpServer| reached(server, task).err();
+    task.instance.mcp_servers.iter().filter_map(problem).collect()
 }
 
 /// What an agent is told of the servers where it reaches them by itself, in the words of Harbor's own agents.
@@ -135,11 +139,12 @@ pub(super) fn in_words(servers: &[McpServer]) -> String {
 }
 
 /// How a server is reached, or why it is not.
-fn reached(server: &McpServer, instance: &Instance) -> Result<(McpOptions, ServerPlace), String> {
+fn reached(server: &McpServer, task: &SweTask) -> Result<(McpOptions, ServerPlace), String> {
+    let instance = &task.instance;
     let name = &server.name;
     let options = McpOptions {
         name: label(name),
-        // Whoever works in its sandbox can end it.
+        // Whoever works in its sandbox can end it, and a call can break one elsewhere. One that cannot be had in the first place fails the episode all the same.
         on_failure: OnFailure::Tell,
         ..McpOptions::default()
     };
@@ -157,20 +162,37 @@ fn reached(server: &McpServer, instance: &Instance) -> Result<(McpOptions, Serve
             (url, headers)
         }
     };
-    let port = loopback_port(url, &["localhost", "main"]).ok_or_else(|| {
-        format!("the server of tools `{name}` is at `{url}`, and only those in the sandbox are reached, by http")
-    })?;
     if let Some(header) = headers.iter().find(|(_, value)| value.contains("${")) {
         let header = header.0;
         return Err(format!(
             "the server of tools `{name}` has its header `{header}` from a variable of the host, which is not handed on"
         ));
     }
-    let at = match &server.transport {
-        McpTransport::Sse { .. } => ServerPlace::ListensForEvents(port),
-        _ => ServerPlace::Listens(port),
+    let by_events = matches!(server.transport, McpTransport::Sse { .. });
+    let at = match loopback_port(url, &OWN_NAMES) {
+        Some(port) if by_events => ServerPlace::ListensForEvents(port),
+        Some(port) => ServerPlace::Listens(port),
+        None if is_outside(url, &task.outside_servers) => {
+            ServerPlace::Outside { by_events, hosts: task.outside_servers.clone() }
+        }
+        None => {
+            return Err(format!(
+                "the server of tools `{name}` is at `{url}`, and only those in the sandbox are reached, by http, and those of hosts that `outside_servers` names"
+            ));
+        }
     };
-    Ok((McpOptions { url: Some(url.clone()), headers: headers.clone(), ..options }, at))
+    let (url, headers) = (Some(url.clone()), headers.clone());
+    Ok((McpOptions { url, headers, ..options }, at))
+}
+
+/// Whether a URL leads to one of these hosts. This machine is none of them unless an address of it is named: its names mean the
+/// sandbox.
+fn is_outside(url: &str, hosts: &[AllowedHost]) -> bool {
+    let target = authority(url).and_then(|authority| Target::parse(&authority, None));
+    target.is_some_and(|target| {
+        let is_own = OWN_NAMES.iter().any(|name| target.host == Host::Name((*name).to_owned()));
+        !is_own && hosts.iter().any(|host| host.allows(&target))
+    })
 }
 
 /// A name as it stands before those of tools.
@@ -185,6 +207,8 @@ fn label(name: &str) -> String {
 mod tests {
     use std::collections::BTreeMap;
 
+    use spar_swe::Instance;
+
     use super::*;
 
     fn http(url: &str, header: &str) -> McpServer {
@@ -195,7 +219,7 @@ mod tests {
 
     #[test]
     fn servers_in_the_sandbox_are_reached_and_no_others() {
-        let instance = Instance::default();
+        let task = SweTask::new(Instance::default());
         for (url, port) in [
             ("http://localhost:8000/mcp", 8000),
             ("http://127.0.0.1/mcp", 80),
@@ -203,15 +227,48 @@ mod tests {
             ("http://0.0.0.0:6", 6),
             ("http://main:7/mcp", 7),
         ] {
-            let (options, at) = reached(&http(url, "v"), &instance).unwrap();
+            let (options, at) = reached(&http(url, "v"), &task).unwrap();
             assert_eq!((options.name.as_str(), at), ("a_b", ServerPlace::Listens(port)), "{url}");
         }
         for url in ["http://other:1", "https://localhost:1", "http://192.0.2.1", "localhost:1", "x"]
         {
-            assert!(reached(&http(url, "v"), &instance).is_err(), "{url}");
+            assert!(reached(&http(url, "v"), &task).is_err(), "{url}");
         }
-        let told = reached(&http("http://localhost:1", "Bearer ${TOKEN}"), &instance).unwrap_err();
+        let told = reached(&http("http://localhost:1", "Bearer ${TOKEN}"), &task).unwrap_err();
         assert!(told.contains("`X` from a variable of the host"), "{told}");
+    }
+
+    #[test]
+    fn servers_elsewhere_are_reached_where_their_hosts_are_named() {
+        let hosts = ["tools.example.org", "*.example.net:8443", "localhost:1"];
+        let outside_servers = hosts.iter().map(|host| host.parse().unwrap()).collect();
+        let task = SweTask { outside_servers, ..SweTask::new(Instance::default()) };
+        for url in [
+            "https://tools.example.org/mcp",
+            "http://TOOLS.example.org",
+            "https://a.example.net:8443/",
+        ] {
+            let (options, at) = reached(&http(url, "v"), &task).unwrap();
+            let hosts = task.outside_servers.clone();
+            assert_eq!(at, ServerPlace::Outside { by_events: false, hosts }, "{url}");
+            // Who calls it may be who breaks it.
+            assert_eq!((options.url.as_deref(), options.on_failure), (Some(url), OnFailure::Tell));
+        }
+        for url in [
+            "https://tools.example.org:8443/",
+            "https://example.org/",
+            "https://a.example.net/",
+            "https://tools.example.org.evil.example/",
+            "https://tools.example.org@evil.example/",
+            "ftp://tools.example.org/",
+            "https://localhost:1/",
+        ] {
+            assert!(reached(&http(url, "v"), &task).is_err(), "{url}");
+        }
+        let url = "http://localhost:1".to_owned();
+        let transport = McpTransport::Sse { url, headers: BTreeMap::new() };
+        let inside = McpServer { name: "n".to_owned(), transport };
+        assert_eq!(reached(&inside, &task).unwrap().1, ServerPlace::ListensForEvents(1));
     }
 
     #[test]

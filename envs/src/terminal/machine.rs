@@ -358,15 +358,37 @@ pub(crate) async fn own_fault(
     phase: SandboxPhase,
     error: SandboxError,
 ) -> Result<OwnFault, EnvironmentError> {
+    // What is judged may have to run on.
+    let may_end = phase != Verify;
+    weighed(sandbox, pool, phase, error, may_end).await
+}
+
+/// The same; where the host's disk is full, all that runs in the sandbox may be ended to see whether it has taken the room.
+async fn weighed(
+    sandbox: &PooledSandbox,
+    pool: &SandboxPool,
+    phase: SandboxPhase,
+    error: SandboxError,
+    may_end: bool,
+) -> Result<OwnFault, EnvironmentError> {
     let mut evidence = Evidence::of(sandbox).await;
     if error.needs_control(&evidence) {
         evidence.control = control(sandbox.spec(), pool).await;
     }
-    let fault = error.fault(&evidence);
+    let mut fault = error.fault(&evidence);
+    let is_of_room =
+        evidence.is_host_disk_full && (error.is_host_disk_full() || may_be_of_room(&error));
+    if fault == Fault::Infrastructure && is_of_room && may_end && held_room(sandbox).await {
+        fault = Fault::Agent;
+    }
     tracing::warn!(
         sandbox = sandbox.id(), %error, ?evidence, ?fault, "a sandbox could not do its part"
     );
     match fault {
+        // Whatever it broke off, what has to be done about it is told.
+        Fault::Infrastructure if evidence.is_host_disk_full && may_be_of_room(&error) => {
+            Err(at(phase)(SandboxError::DiskFull { doing: with_sources(&error) }))
+        }
         Fault::Infrastructure => Err(at(phase)(error)),
         Fault::Agent => {
             let is_of_request = matches!(
@@ -380,6 +402,33 @@ pub(crate) async fn own_fault(
     }
 }
 
+/// Ends all that runs in a sandbox where the host's disk is full: whether there is room behind that, so that what ran there had
+/// taken it. Files that were removed and are still open are counted nowhere, and go with who holds them.
+pub(crate) async fn held_room(sandbox: &PooledSandbox) -> bool {
+    if let Err(error) = sandbox.end_all().await {
+        tracing::warn!(sandbox = sandbox.id(), %error, "could not end what fills a disk");
+        return false;
+    }
+    match timeout(ASIDE, sandbox.stats()).await {
+        Ok(Ok(stats)) => {
+            stats.free_disk_bytes.is_some() && !stats.is_host_disk_full(&sandbox.spec().limits)
+        }
+        Ok(Err(_)) | Err(_) => false,
+    }
+}
+
+/// Whether a full disk may be all that is behind an error that does not say so.
+fn may_be_of_room(error: &SandboxError) -> bool {
+    !error.is_host_disk_full()
+        && matches!(
+            error,
+            SandboxError::Backend { .. }
+                | SandboxError::Host { .. }
+                | SandboxError::ConnectRefused { .. }
+                | SandboxError::ConnectTimedOut { .. }
+        )
+}
+
 /// What is found where an error kept the verifier from judging: nothing is solved, if the agent is to
 /// answer for that.
 pub(super) async fn unjudged(
@@ -387,7 +436,7 @@ pub(super) async fn unjudged(
     pool: &SandboxPool,
     error: SandboxError,
 ) -> Result<Finding, EnvironmentError> {
-    let OwnFault { text, .. } = own_fault(sandbox, pool, Verify, error).await?;
+    let OwnFault { text, .. } = weighed(sandbox, pool, Verify, error, true).await?;
     Ok(nothing(format!("the agent left nothing that can be judged: could not {text}")))
 }
 

@@ -8,9 +8,9 @@ use tokio::net::{TcpStream, lookup_host};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::address::{is_own, is_public};
 use super::host::{Host, Target};
 use super::refusal::{Refusal, named};
+use super::resolve::admitted;
 use super::{AllowedHost, ServedHosts};
 use crate::ByteStream;
 
@@ -91,14 +91,7 @@ fn admit(
     target: &Target,
     found: &[SocketAddr],
 ) -> Result<Vec<SocketAddr>, Refusal> {
-    let is_named = |address: &SocketAddr| {
-        let literal = Target { host: Host::Address(address.ip().to_canonical()), ..target.clone() };
-        list.iter().any(|entry| entry.address().is_some() && entry.allows(&literal))
-    };
-    let may = |address: &&SocketAddr| {
-        is_named(address) || is_public(address.ip()) && !is_own(address.ip())
-    };
-    let admitted: Vec<SocketAddr> = found.iter().filter(may).copied().collect();
+    let admitted = admitted(list, target, found);
     match (admitted.is_empty(), found.first()) {
         (true, Some(address)) => {
             Err(Refusal::NotPublic { target: target.clone(), address: address.ip() })
@@ -111,7 +104,7 @@ fn admit(
 mod tests {
     use super::*;
 
-    fn admitted(list: &[&str], target: &str, found: &[&str]) -> Result<Vec<String>, String> {
+    fn told(list: &[&str], target: &str, found: &[&str]) -> Result<Vec<String>, String> {
         let list: Vec<AllowedHost> = list.iter().map(|entry| entry.parse().unwrap()).collect();
         let found: Vec<SocketAddr> = found.iter().map(|address| address.parse().unwrap()).collect();
         admit(&list, &Target::parse(target, None).unwrap(), &found)
@@ -122,20 +115,20 @@ mod tests {
     #[test]
     fn a_name_that_is_pointed_at_the_host_opens_nothing() {
         for address in ["127.0.0.1:80", "169.254.169.254:80", "10.0.0.1:80", "[::1]:80"] {
-            let refusal = admitted(&["a.org"], "a.org:80", &[address]).unwrap_err();
+            let refusal = told(&["a.org"], "a.org:80", &[address]).unwrap_err();
             assert!(refusal.contains("`a.org:80`") && refusal.contains("stands for"), "{refusal}");
         }
         // Whatever else it stands for as well.
         let found = ["127.0.0.1:80", "1.1.1.1:80", "[::ffff:10.0.0.1]:80"];
-        assert_eq!(admitted(&["a.org"], "a.org:80", &found), Ok(vec!["1.1.1.1:80".to_owned()]));
+        assert_eq!(told(&["a.org"], "a.org:80", &found), Ok(vec!["1.1.1.1:80".to_owned()]));
     }
 
     #[test]
     fn an_address_that_the_list_names_is_allowed_on_the_ports_it_names() {
         let list = ["a.org:*", "10.0.0.1:80"];
-        assert!(admitted(&list, "a.org:80", &["10.0.0.1:80"]).is_ok());
-        assert!(admitted(&list, "a.org:80", &["[::ffff:10.0.0.1]:80"]).is_ok());
-        assert!(admitted(&list, "a.org:81", &["10.0.0.1:81"]).is_err());
-        assert!(admitted(&list, "a.org:80", &["10.0.0.2:80"]).is_err());
+        assert!(told(&list, "a.org:80", &["10.0.0.1:80"]).is_ok());
+        assert!(told(&list, "a.org:80", &["[::ffff:10.0.0.1]:80"]).is_ok());
+        assert!(told(&list, "a.org:81", &["10.0.0.1:81"]).is_err());
+        assert!(told(&list, "a.org:80", &["10.0.0.2:80"]).is_err());
     }
 }

@@ -16,7 +16,6 @@
 //! points it at the host or its neighbours opens nothing. A name may also stand for something that this
 //! process itself reaches ([`ServedHosts`]), and is then looked up nowhere.
 
-#[cfg(any(feature = "docker", feature = "local"))]
 mod address;
 mod allowed_host;
 mod body;
@@ -28,6 +27,7 @@ mod proxy;
 #[cfg(any(feature = "docker", feature = "local"))]
 mod refusal;
 mod request;
+mod resolve;
 #[cfg(any(feature = "docker", feature = "local"))]
 mod response;
 mod served;
@@ -46,6 +46,7 @@ pub use allowed_host::{AllowedHost, AllowedHostError, Ports};
 pub use body::{Body, BodyEnd};
 pub use host::{Host, Target};
 pub use request::{Kind, Malformed, Request};
+pub use resolve::{ResolveError, resolve};
 pub use served::ServedHosts;
 pub use socks::{SocksGreeting, SocksRequest};
 pub use stats::NetworkStats;

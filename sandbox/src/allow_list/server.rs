@@ -38,14 +38,16 @@ impl Server {
         self.proxy.stats()
     }
 
-    /// Ends all connections and waits for that; not from a thread that may not block.
-    pub(crate) fn end(&self) {
+    /// Ends all connections and waits for that; not from a thread that may not block. Whether they have ended: some may be open still
+    /// when it has waited for long.
+    pub(crate) fn end(&self) -> bool {
         self.task.abort();
         let begun = Instant::now();
-        while (!self.task.is_finished() || self.proxy.stats().open > 0) && begun.elapsed() < ENDING
-        {
+        let has_ended = || self.task.is_finished() && self.proxy.stats().open == 0;
+        while !has_ended() && begun.elapsed() < ENDING {
             thread::sleep(Duration::from_micros(500));
         }
+        has_ended()
     }
 }
 

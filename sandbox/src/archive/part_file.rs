@@ -46,7 +46,7 @@ impl PartFile {
     ///
     /// # Errors
     ///
-    /// [`SandboxError::TooLarge`], [`SandboxError::DiskFull`], [`SandboxError::Host`].
+    /// [`SandboxError::TooLarge`], [`SandboxError::Host`].
     pub(crate) async fn write(&mut self, bytes: &[u8]) -> Result<(), SandboxError> {
         self.written_bytes += bytes.len() as u64;
         if self.written_bytes > self.limit_bytes {
@@ -62,7 +62,7 @@ impl PartFile {
     ///
     /// # Errors
     ///
-    /// [`SandboxError::DiskFull`], [`SandboxError::Host`].
+    /// [`SandboxError::Host`].
     pub(crate) async fn finish(mut self) -> Result<(), SandboxError> {
         self.file.flush().await.map_err(|source| self.error(source))?;
         tokio::fs::rename(&self.part, &self.target).await.map_err(|source| self.error(source))?;
@@ -71,9 +71,6 @@ impl PartFile {
     }
 
     fn error(&self, source: io::Error) -> SandboxError {
-        if source.kind() == io::ErrorKind::StorageFull {
-            return SandboxError::DiskFull { doing: format!("write {}", self.target.display()) };
-        }
         SandboxError::Host { doing: "write", path: self.target.clone(), source }
     }
 }

@@ -9,9 +9,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-use super::context::{Context, Finding, ensure, sh, sh_for};
+use super::context::{Context, Finding, ensure, is_unsupported, sh, sh_for};
 use super::{Trial, trials};
-use crate::{ExecRequest, NetworkPolicy, Sandbox, SandboxSpec, ShellOptions};
+use crate::{ExecRequest, NetworkPolicy, Sandbox, SandboxError, SandboxSpec, ShellOptions};
 
 pub(super) const TRIALS: &[Trial] = trials![
     "an allow-list lets its hosts through, and programs are told how" => listed,
@@ -24,6 +24,7 @@ pub(super) const TRIALS: &[Trial] = trials![
     "a client of an allow-list that does not read holds up no other" => stalled,
     "forks and snapshots have their allow-list" => forks,
     "closing ends what passes an allow-list" => closing,
+    "another network ends what passed by the one before, and nothing else" => changed,
 ];
 
 /// Sends its standard input to the proxy and writes the answer.
@@ -459,20 +460,94 @@ async fn forks(context: &Context<'_>) -> Result<(), Finding> {
 async fn closing(context: &Context<'_>) -> Result<(), Finding> {
     let host = WebServer::start().await?;
     let sandbox = sandbox(context, &[&host.entry()]).await?;
+    hold(&*sandbox, &host).await?;
+    sandbox.close().await?;
+    settles(&host, 0).await
+}
+
+/// Has something in the sandbox hold a connection to a host.
+async fn hold(sandbox: &dyn Sandbox, host: &WebServer) -> Result<(), Finding> {
     let tunnel = format!("CONNECT {} HTTP/1.1\r\n\r\nGET /hold HTTP/1.1\r\n\r\n", host.entry());
     let script = format!("{ASK} cat >/tmp/hold; (cat /tmp/hold; sleep 98765) | ask >/dev/null &");
     let request = ExecRequest::sh(&script).with_stdin(tunnel).with_timeout(Duration::from_secs(60));
     sandbox.exec(&request).await?;
-    let settles = async |wanted: u64| {
-        for _ in 0..300 {
-            if host.num_open() == wanted {
-                return Ok(());
-            }
-            tokio::time::sleep(Duration::from_millis(100)).await;
+    settles(host, 1).await
+}
+
+/// Waits until so many connections to a host are open.
+async fn settles(host: &WebServer, wanted: u64) -> Result<(), Finding> {
+    for _ in 0..300 {
+        if host.num_open() == wanted {
+            return Ok(());
         }
-        Err(Finding::Failed(format!("{} connections in place of {wanted}", host.num_open())))
-    };
-    settles(1).await?;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    Err(Finding::Failed(format!("{} connections in place of {wanted}", host.num_open())))
+}
+
+async fn changed(context: &Context<'_>) -> Result<(), Finding> {
+    const TICK: &str = "(while sleep 0.1; do echo >>/tmp/ticks; done) >/dev/null 2>&1 </dev/null &";
+    const TICKS: &str = "a=$(wc -l </tmp/ticks); sleep 1; [ $(wc -l </tmp/ticks) -gt $a ]";
+    let hosts = [WebServer::start().await?, WebServer::start().await?];
+    let lists = [
+        spec(context, &[&hosts[0].entry()])?.network,
+        spec(context, &[&hosts[1].entry()])?.network,
+    ];
+    let sandbox = context.create().await?;
+    if !context.can().network_change {
+        let changed = sandbox.set_network(&lists[0]).await;
+        sandbox.close().await?;
+        return match changed {
+            Ok(()) => Err(Finding::Failed("it does what it says it cannot".into())),
+            Err(error) => is_unsupported(error),
+        };
+    }
+    context.needs_posix()?;
+    sh(&*sandbox, TICK).await?;
+    // Where there was nothing there is a list, and then another.
+    for (own, other, list) in [(0, 1, &lists[0]), (1, 0, &lists[1])] {
+        sandbox.set_network(list).await?;
+        settles(&hosts[other], 0).await?;
+        says_hello(&*sandbox, &hosts[own]).await?;
+        let text = ask(&*sandbox, hosts[other].get("/")).await?;
+        ensure!(text.starts_with("HTTP/1.1 403 "), "{text:?}");
+        hold(&*sandbox, &hosts[own]).await?;
+        let stats = sandbox.stats().await?.network.unwrap_or_default();
+        ensure!((stats.connections, stats.refused) == (3, 1), "counted {stats:?}");
+    }
+    if context.can().fork {
+        let fork = sandbox.fork().await?;
+        says_hello(&*fork, &hosts[1]).await?;
+        fork.close().await?;
+    }
+    // And nothing again, whatever a program remembers.
+    sandbox.set_network(&NetworkPolicy::None).await?;
+    settles(&hosts[1], 0).await?;
+    let before = hosts[1].num_connections();
+    let script = format!("http_proxy=x:3128; {ASK} ask 2>/dev/null; :");
+    let request = ExecRequest::sh(&script)
+        .with_stdin(hosts[1].get("/"))
+        .with_timeout(Duration::from_secs(60));
+    let answer = sandbox.exec(&request).await?.stdout.text();
+    ensure!(answer.is_empty() || answer.starts_with("HTTP/1.1 403 "), "{answer:?}");
+    ensure!(hosts[1].num_connections() == before, "a connection came");
+    let variables = sh(&*sandbox, "env | grep -i _proxy= || :").await?;
+    ensure!(variables.is_empty(), "programs are still told of a proxy: {variables}");
+    let stats = sandbox.stats().await?.network;
+    ensure!(stats.is_none(), "counted {stats:?} without a list");
+    sandbox.set_network(&lists[0]).await?;
+    if context.can().shell {
+        let mut shell = sandbox.open_shell(&ShellOptions::default()).await?;
+        let told = shell.run("echo $http_proxy", Duration::from_secs(10)).await?.stdout.text();
+        ensure!(told == "http://127.0.0.1:3128\n", "a shell is told of {told:?}");
+    }
+    says_hello(&*sandbox, &hosts[0]).await?;
+    let wrong = sandbox.set_network(&NetworkPolicy::allow([])).await;
+    ensure!(matches!(wrong, Err(SandboxError::InvalidSpec { .. })), "{wrong:?}");
+    says_hello(&*sandbox, &hosts[0]).await?;
+    sh(&*sandbox, TICKS).await?;
     sandbox.close().await?;
-    settles(0).await
+    let late = sandbox.set_network(&lists[1]).await;
+    ensure!(matches!(late, Err(SandboxError::Died { .. })), "{late:?}");
+    Ok(())
 }

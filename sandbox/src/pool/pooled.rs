@@ -10,9 +10,9 @@ use super::inner::Origin;
 use super::live::Live;
 use super::sandbox_pool::acquire;
 use crate::{
-    ByteStream, Capabilities, Changes, ExecRequest, ExecResult, FileEntry, OutputSink, Process,
-    PtyProcess, PtySize, Sandbox, SandboxError, SandboxSpec, SandboxStats, Shell, ShellOptions,
-    Snapshot,
+    ByteStream, Capabilities, Changes, ExecRequest, ExecResult, FileEntry, NetworkPolicy,
+    OutputSink, Process, PtyProcess, PtySize, Sandbox, SandboxError, SandboxSpec, SandboxStats,
+    Shell, ShellOptions, Snapshot,
 };
 
 /// A sandbox that was handed out by a pool. Dropping it removes it in the background, which makes
@@ -131,6 +131,10 @@ impl Sandbox for PooledSandbox {
 
     async fn end_all(&self) -> Result<(), SandboxError> {
         self.watch(self.sandbox().end_all().await)
+    }
+
+    async fn set_network(&self, network: &NetworkPolicy) -> Result<(), SandboxError> {
+        self.watch(self.sandbox().set_network(network).await)
     }
 
     async fn changes(&self, limit: usize) -> Result<Changes, SandboxError> {

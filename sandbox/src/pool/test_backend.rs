@@ -11,8 +11,8 @@ use tokio::time::{Instant, sleep};
 
 use crate::{
     ByteStream, Capabilities, Changes, Death, ExecRequest, ExecResult, FileEntry, Image,
-    OutputSink, Process, PtyProcess, PtySize, ReapReport, Sandbox, SandboxBackend, SandboxError,
-    SandboxRecord, SandboxSpec, SandboxStats, Shell, ShellOptions, Snapshot,
+    NetworkPolicy, OutputSink, Process, PtyProcess, PtySize, ReapReport, Sandbox, SandboxBackend,
+    SandboxError, SandboxRecord, SandboxSpec, SandboxStats, Shell, ShellOptions, Snapshot,
 };
 
 /// A backend that counts.
@@ -283,6 +283,10 @@ impl Sandbox for TestSandbox {
 
     async fn end_all(&self) -> Result<(), SandboxError> {
         unsupported("end what runs in a sandbox")
+    }
+
+    async fn set_network(&self, _: &NetworkPolicy) -> Result<(), SandboxError> {
+        unsupported("change the network of a sandbox that runs")
     }
 
     async fn changes(&self, _: usize) -> Result<Changes, SandboxError> {

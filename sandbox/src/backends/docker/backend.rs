@@ -310,6 +310,7 @@ impl SandboxBackend for DockerBackend {
             pids_limit: all.pids_limit && next.pids_limit,
             disk_limit: all.disk_limit && next.disk_limit,
             network: all.network && next.network,
+            bridge_change: all.bridge_change && next.bridge_change,
             ..all
         })
     }

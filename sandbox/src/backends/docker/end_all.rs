@@ -28,10 +28,8 @@ impl Shared {
     pub(super) async fn end_all(&self) -> Result<(), SandboxError> {
         let mut num_ended = self.num_ended.lock().await;
         self.check_open()?;
-        if let Some(relay) = &self.relay {
-            // It may be another user's than the first process, which cannot end it then.
-            relay.end().await;
-        }
+        // The relay may be another user's than the first process, which cannot end it then.
+        self.reach.end().await;
         self.dialer.end().await;
         match self.end_by_signal(*num_ended + 1).await {
             Ok(number) => *num_ended = number,

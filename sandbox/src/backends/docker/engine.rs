@@ -166,6 +166,8 @@ impl Engine {
             fuel_limit: false,
             network: !self.is_podman(),
             network_allow_list: true,
+            network_change: true,
+            bridge_change: !self.is_podman(),
             capability_sets: true,
             determinism: false,
             image_build: true,
@@ -208,7 +210,8 @@ impl Engine {
     /// What an answer that is an error means.
     pub(super) fn error(&self, doing: impl Into<String>, error: Error) -> SandboxError {
         let (doing, message) = (doing.into(), message(&error));
-        if message.contains("no space left on device") {
+        let says = |words: &str| message.contains(words);
+        if says("no space left on device") || says("disk quota exceeded") {
             return SandboxError::DiskFull { doing };
         }
         if is_unreachable(&error) {

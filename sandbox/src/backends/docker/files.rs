@@ -136,7 +136,7 @@ impl Shared {
 
     /// Processor time, memory and processes, as the container's own control group tells them.
     pub(super) async fn usage(&self) -> Result<SandboxStats, SandboxError> {
-        let mut operation = vec!["cat".to_owned()];
+        let mut operation = vec!["usage".to_owned()];
         operation.extend(CGROUP_FILES.map(str::to_owned));
         let bytes =
             self.gather(operation, Input::Bytes(&[]), ("/sys/fs/cgroup", MAX_USAGE_BYTES)).await?;
@@ -419,6 +419,7 @@ fn parse_usage(mut bytes: Bytes) -> SandboxStats {
         let text = bytes.split_to((length as usize).min(bytes.len()));
         files.insert(path, String::from_utf8_lossy(&text).into_owned());
     }
+    let free = (bytes.len() >= 8).then(|| bytes.get_u64_le()).filter(|&free| free != u64::MAX);
     let [cpu2, now2, peak2, events2, pids2, cpu1, now1, peak1, events1, pids1] = CGROUP_FILES;
     let whole = |paths: [&str; 2]| {
         paths.iter().find_map(|path| files.get(path)?.trim().parse::<u64>().ok())
@@ -437,6 +438,7 @@ fn parse_usage(mut bytes: Bytes) -> SandboxStats {
         // The first process and the helper that reads this are not the sandbox's.
         pids: whole([pids2, pids1]).map(|pids| pids.saturating_sub(2) as u32),
         disk_bytes: None,
+        free_disk_bytes: free,
         network: None,
         out_of_memory_kills: line(events2, "oom_kill ").or_else(|| line(events1, "oom_kill ")),
     }
@@ -492,13 +494,14 @@ mod tests {
 
     #[test]
     fn usage_is_read_from_both_versions_of_control_groups() {
-        let bytes = |texts: [Option<&str>; 10]| {
+        let bytes = |texts: [Option<&str>; 10], free: u64| {
             let mut bytes = Vec::new();
             for text in texts {
                 let length = text.map_or(u32::MAX, |text| text.len() as u32);
                 bytes.extend(length.to_le_bytes());
                 bytes.extend(text.unwrap_or("").bytes());
             }
+            bytes.extend(free.to_le_bytes());
             Bytes::from(bytes)
         };
         let (none, second) = (
@@ -512,7 +515,8 @@ mod tests {
             ],
         );
         let [a, b, c, d, e] = second;
-        let stats = parse_usage(bytes([a, b, c, d, e, none, none, none, none, none]));
+        let stats = parse_usage(bytes([a, b, c, d, e, none, none, none, none, none], 7));
+        assert_eq!(stats.free_disk_bytes, Some(7));
         assert_eq!(stats.cpu, Some(Duration::from_micros(5)));
         assert_eq!((stats.memory_bytes, stats.peak_memory_bytes), (Some(10), Some(20)));
         assert_eq!((stats.out_of_memory_kills, stats.pids), (Some(1), Some(2)));
@@ -524,7 +528,8 @@ mod tests {
             Some("2\n"),
         ];
         let [a, b, c, d, e] = first;
-        let stats = parse_usage(bytes([none, none, none, none, none, a, b, c, d, e]));
+        let stats = parse_usage(bytes([none, none, none, none, none, a, b, c, d, e], u64::MAX));
+        assert_eq!(stats.free_disk_bytes, None);
         assert_eq!(stats.cpu, Some(Duration::from_micros(7)));
         assert_eq!((stats.out_of_memory_kills, stats.pids), (Some(3), Some(0)));
     }

@@ -35,6 +35,7 @@ mod labels;
 mod mux;
 mod network;
 mod process;
+mod reach;
 mod reap;
 mod relay;
 mod sandbox;

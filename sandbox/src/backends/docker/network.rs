@@ -7,12 +7,15 @@
 use std::collections::HashMap;
 
 use bollard::errors::Error;
-use bollard::models::{NetworkCreateRequest, NetworkCreateResponse};
+use bollard::models::{
+    NetworkConnectRequest, NetworkCreateRequest, NetworkCreateResponse, NetworkDisconnectRequest,
+};
 use bollard::query_parameters::ListNetworksOptionsBuilder;
 
 use super::container;
-use super::engine::{Engine, REQUEST, within};
+use super::engine::{Engine, REQUEST, message, within};
 use super::labels::KIND;
+use super::sandbox::Shared;
 use crate::SandboxError;
 
 const NAME: &str = "spar-bridge";
@@ -62,6 +65,50 @@ pub(super) async fn create(engine: &Engine) -> Result<NetworkCreateResponse, Err
 /// Forgets what is known of it: the engine says that it is gone.
 pub(super) fn forget(engine: &Engine) {
     *engine.bridge.lock().expect("no holder panics") = None;
+}
+
+/// The engine's network of containers that have none. A container is in that or in others.
+const NONE: &str = "none";
+
+/// Brings a container that runs into it.
+pub(super) async fn join(sandbox: &Shared) -> Result<(), SandboxError> {
+    let bridge = bridge(&sandbox.engine).await?;
+    disconnect(sandbox, NONE).await?;
+    let joined = connect(sandbox, &bridge).await;
+    if joined.is_err() {
+        // Somebody may have removed it; the next sandbox makes it anew.
+        forget(&sandbox.engine);
+    }
+    joined
+}
+
+/// Takes a container that runs out of it.
+pub(super) async fn leave(sandbox: &Shared) -> Result<(), SandboxError> {
+    let bridge = bridge(&sandbox.engine).await?;
+    disconnect(sandbox, &bridge).await?;
+    connect(sandbox, NONE).await
+}
+
+/// To one that it is in already, too.
+async fn connect(sandbox: &Shared, network: &str) -> Result<(), SandboxError> {
+    let request = NetworkConnectRequest { container: sandbox.name.clone(), endpoint_config: None };
+    let asked = sandbox.engine.docker.connect_network(network, request);
+    match within(REQUEST, asked).await {
+        Ok(()) => Ok(()),
+        Err(error) if message(&error).contains("already exists in network") => Ok(()),
+        Err(error) => Err(sandbox.trouble("connect the sandbox to a network", error).await),
+    }
+}
+
+/// Of one that it is not in, too: somebody was here before, and did not get any further.
+async fn disconnect(sandbox: &Shared, network: &str) -> Result<(), SandboxError> {
+    let request = NetworkDisconnectRequest { container: sandbox.name.clone(), force: None };
+    let asked = sandbox.engine.docker.disconnect_network(network, request);
+    match within(REQUEST, asked).await {
+        Ok(()) => Ok(()),
+        Err(error) if message(&error).contains("is not connected to") => Ok(()),
+        Err(error) => Err(sandbox.trouble("disconnect the sandbox from a network", error).await),
+    }
 }
 
 /// Leaves the oldest of its name alone and returns its id. Engines before 25 may make two at a time, and then

@@ -6,18 +6,19 @@
 //! ```
 //!
 //! Nothing but the engine is needed, wherever it runs. `helper/relay.rs` describes what is spoken.
-//! A container has one relay; commands start only while it works, or can be started anew.
+//! A container has one relay; commands start only while it works, or can be started anew. What it lets
+//! through may change while it works.
 
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tokio::io::{AsyncWriteExt, duplex, split};
-use tokio::sync::Mutex;
 use tokio::sync::mpsc::{self, Sender, UnboundedReceiver};
+use tokio::sync::{Mutex, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::conversation::{Conversation, Input, Said, Status, Surroundings};
@@ -25,11 +26,13 @@ use super::mux::{
     CHUNK, CLOSE, Carried, Frame, Frames, OPEN, QUEUE, READY, Stream, frame, inward, outward,
 };
 use super::sandbox::{ROOM_MS, Shared};
-use crate::allow_list::{NetworkStats, PORT, Proxy};
+use crate::allow_list::{NetworkStats, PORT, Proxy, ServedHosts};
 use crate::{NetworkPolicy, SandboxError, SandboxSpec};
 
 /// How long the relay may take to listen.
 const START: Duration = Duration::from_secs(60);
+/// How long connections may take to end once they have to.
+const ENDING: Duration = Duration::from_secs(10);
 /// Numbers that streams may have.
 const STREAMS: u16 = 64;
 /// The port is another program's.
@@ -37,25 +40,62 @@ const EADDRINUSE: u32 = 98;
 
 /// The relay of one sandbox, and the proxy behind it.
 pub(super) struct Relay {
-    proxy: Arc<Proxy>,
+    sandbox: String,
+    served: ServedHosts,
+    /// That of the present list, which is empty where nothing is allowed.
+    proxy: watch::Sender<Arc<Proxy>>,
     running: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Relay {
-    /// For a sandbox of this name, where its policy of the network is a list.
-    pub(super) fn new(sandbox: &str, spec: &SandboxSpec) -> Option<Self> {
-        let NetworkPolicy::Allow { hosts, max_bytes } = &spec.network else { return None };
-        let proxy = Proxy::new(sandbox, hosts, *max_bytes).with_served(&spec.served);
-        let proxy = Arc::new(proxy);
-        Some(Self { proxy, running: Mutex::default() })
+    /// For a sandbox of this name and the network of its spec.
+    pub(super) fn new(sandbox: &str, spec: &SandboxSpec) -> Self {
+        let proxy = watch::Sender::new(proxy_of(sandbox, &spec.served, &spec.network));
+        let (sandbox, served) = (sandbox.to_owned(), spec.served.clone());
+        Self { sandbox, served, proxy, running: Mutex::default() }
+    }
+
+    /// Lets through what a network allows from now on; what passes by the one before is cut off.
+    ///
+    /// # Errors
+    ///
+    /// [`SandboxError::Backend`] where connections stay open that passed by the one before.
+    pub(super) async fn allow(&self, network: &NetworkPolicy) -> Result<(), SandboxError> {
+        let next = proxy_of(&self.sandbox, &self.served, network);
+        let before = self.proxy.send_replace(next);
+        let begun = Instant::now();
+        while before.stats().open > 0 && begun.elapsed() < ENDING {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        match before.stats().open {
+            0 => Ok(()),
+            open => Err(SandboxError::Backend {
+                doing: "end the connections of the network that the sandbox had".to_owned(),
+                source: format!("{open} of them are still open").into(),
+            }),
+        }
     }
 
     pub(super) fn stats(&self) -> NetworkStats {
-        self.proxy.stats()
+        self.proxy.borrow().stats()
     }
 
-    /// Makes sure that it works: the first time, and after something has killed it.
-    pub(super) async fn ensure(&self, sandbox: &Shared) -> Result<(), SandboxError> {
+    /// Whether it runs.
+    pub(super) async fn is_running(&self) -> bool {
+        self.running.lock().await.as_ref().is_some_and(|task| !task.is_finished())
+    }
+
+    /// Makes sure that it works: the first time, and after something has killed it. Where something that was left running is in its
+    /// place, that is ended if `may_sweep`, with all else that no living helper stands above.
+    ///
+    /// # Errors
+    ///
+    /// [`SandboxError::PortTaken`] where something inside is in its place and stays there, and those of the backend.
+    pub(super) async fn ensure(
+        &self,
+        sandbox: &Shared,
+        may_sweep: bool,
+    ) -> Result<(), SandboxError> {
         let mut running = self.running.lock().await;
         if running.as_ref().is_some_and(|task| !task.is_finished()) {
             return Ok(());
@@ -66,12 +106,14 @@ impl Relay {
                 break;
             }
             // Something that was left running inside is in its place.
-            sandbox.sweep().await?;
+            if may_sweep {
+                sandbox.sweep().await?;
+            }
             tokio::time::sleep(Duration::from_millis(wait)).await;
             started = self.start(sandbox).await;
         }
         *running = Some(started.map_err(|trouble| match trouble {
-            Trouble::PortTaken => failed(io::Error::from(io::ErrorKind::AddrInUse)),
+            Trouble::PortTaken => SandboxError::PortTaken { port: PORT },
             Trouble::Other(error) => error,
         })?);
         Ok(())
@@ -117,7 +159,7 @@ impl Relay {
             .await
             .map_err(|_| failed(io::ErrorKind::TimedOut.into()))??;
         let streams = Streams {
-            proxy: Arc::clone(&self.proxy),
+            proxy: self.proxy.subscribe(),
             out,
             frames,
             streams: HashMap::new(),
@@ -138,6 +180,15 @@ impl Relay {
             let _ = task.await;
         }
     }
+}
+
+/// A proxy that keeps to a network.
+fn proxy_of(sandbox: &str, served: &ServedHosts, network: &NetworkPolicy) -> Arc<Proxy> {
+    let (hosts, max_bytes) = match network {
+        NetworkPolicy::Allow { hosts, max_bytes } => (hosts.as_slice(), *max_bytes),
+        NetworkPolicy::None | NetworkPolicy::Bridge => (&[][..], None),
+    };
+    Arc::new(Proxy::new(sandbox, hosts, max_bytes).with_served(served))
 }
 
 /// Why a relay does not start.
@@ -161,7 +212,7 @@ fn failed(error: io::Error) -> SandboxError {
 
 /// All connections of a relay.
 struct Streams {
-    proxy: Arc<Proxy>,
+    proxy: watch::Receiver<Arc<Proxy>>,
     out: Sender<Bytes>,
     frames: Frames,
     streams: HashMap<u16, Stream>,
@@ -214,12 +265,15 @@ impl Streams {
         let (stream, receiver) = Stream::new();
         let shared = Arc::clone(&stream.shared);
         self.streams.insert(number, stream);
-        let (proxy, out) = (Arc::clone(&self.proxy), self.out.clone());
+        let (mut proxies, out) = (self.proxy.clone(), self.out.clone());
+        let proxy = Arc::clone(&proxies.borrow_and_update());
         self.carrying.spawn(async move {
             let gone = shared.gone.notified();
             tokio::select! {
                 () = carry(number, &proxy, receiver, &shared, &out) => {}
                 () = gone => {}
+                // Another list has taken the place of its own.
+                _ = proxies.changed() => {}
             }
             // Set first: the relay may use the number again as soon as it has the frame.
             shared.is_closed.store(true, Ordering::Release);
@@ -259,19 +313,19 @@ mod tests {
     use crate::Image;
     use crate::backends::docker::mux::{CREDIT, DATA, END, WINDOW};
 
-    fn streams() -> (Streams, mpsc::Receiver<Bytes>) {
+    fn streams() -> (Relay, Streams, mpsc::Receiver<Bytes>) {
         let (out, queue) = mpsc::channel(QUEUE);
         let network = NetworkPolicy::allow(["example.org".parse().unwrap()]);
         let spec = SandboxSpec { network, ..SandboxSpec::new(Image::Default) };
-        let proxy = Relay::new("test", &spec).unwrap().proxy;
+        let relay = Relay::new("test", &spec);
         let streams = Streams {
-            proxy,
+            proxy: relay.proxy.subscribe(),
             out,
             frames: Frames::default(),
             streams: HashMap::new(),
             carrying: JoinSet::new(),
         };
-        (streams, queue)
+        (relay, streams, queue)
     }
 
     fn obey(streams: &mut Streams, frames: &[(u8, u16, &[u8])]) -> Result<(), &'static str> {
@@ -298,7 +352,7 @@ mod tests {
             &[(OPEN, 0, &[]), (CREDIT, 0, &credit[1..])],
             &[(OPEN, 0, &[]), (9, 0, &[])],
         ] {
-            let (mut streams, _queue) = streams();
+            let (_relay, mut streams, _queue) = streams();
             assert!(obey(&mut streams, frames).is_err());
         }
         for length in [0u32, 3, WINDOW as u32 + 5, u32::MAX] {
@@ -310,7 +364,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_connection_is_carried_to_the_proxy_and_back() {
-        let (mut streams, mut queue) = streams();
+        let (_relay, mut streams, mut queue) = streams();
         let request = b"CONNECT other.org:443 HTTP/1.1\r\n\r\n";
         obey(&mut streams, &[(OPEN, 3, &[]), (DATA, 3, request)]).unwrap();
         let (mut answer, mut kinds) = (Vec::new(), Vec::new());
@@ -328,6 +382,23 @@ mod tests {
         assert_eq!(kinds, [DATA, END, CLOSE]);
         // Both have closed it: the number is free.
         obey(&mut streams, &[(CLOSE, 3, &[]), (OPEN, 3, &[])]).unwrap();
+    }
+
+    #[tokio::test]
+    async fn another_list_cuts_off_what_passes_by_the_one_before() {
+        let (relay, mut streams, mut queue) = streams();
+        // It has not said yet what it wants.
+        obey(&mut streams, &[(OPEN, 3, &[]), (DATA, 3, b"CONNECT ")]).unwrap();
+        while relay.stats().open == 0 {
+            tokio::task::yield_now().await;
+        }
+        relay.allow(&NetworkPolicy::None).await.unwrap();
+        assert_eq!(queue.recv().await.unwrap()[0], CLOSE);
+        assert_eq!((relay.stats().open, relay.stats().connections), (0, 0));
+        let request = b"CONNECT example.org:443 HTTP/1.1\r\n\r\n";
+        obey(&mut streams, &[(CLOSE, 3, &[]), (OPEN, 3, &[]), (DATA, 3, request)]).unwrap();
+        let answer = queue.recv().await.unwrap();
+        assert!(answer[4..].starts_with(b"HTTP/1.1 403 "), "{}", answer.escape_ascii());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A container as a sandbox.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,14 +20,14 @@ use super::dial::Dialer;
 use super::engine::{Engine, SIGN_OF_LIFE, SLOW_REQUEST, is_unreachable, message, status, within};
 use super::labels::{SNAPSHOT, Tag};
 use super::process::Loss;
-use super::relay::Relay;
+use super::reach::Reach;
 use super::{NAME, image, process, reap, shell};
 use crate::byte_stream::connect_by;
 use crate::set_up::set_up;
 use crate::{
     ByteStream, Capabilities, CapabilitySet, Captured, Changes, Death, ExecEnd, ExecRequest,
-    ExecResult, FileEntry, OutputSink, Process, PtyProcess, PtySize, Sandbox, SandboxError,
-    SandboxSpec, SandboxStats, Shell, ShellOptions, Snapshot, Stream,
+    ExecResult, FileEntry, NetworkPolicy, OutputSink, Process, PtyProcess, PtySize, Sandbox,
+    SandboxError, SandboxSpec, SandboxStats, Shell, ShellOptions, Snapshot, Stream,
 };
 
 /// How long after a deadline the helper may take to say that it kept it. Ending what resists takes
@@ -63,8 +63,8 @@ pub(super) struct Shared {
     pub(super) num_ended: tokio::sync::Mutex<u32>,
     /// The image of the fork that this is, removed with it.
     own_image: Option<String>,
-    /// The way out, where single hosts are allowed.
-    pub(super) relay: Option<Relay>,
+    /// What it reaches now.
+    pub(super) reach: Reach,
     /// The way in.
     pub(super) dialer: Dialer,
     /// Until somebody has tried to remove it.
@@ -83,10 +83,10 @@ impl DockerSandbox {
         engine.live.fetch_add(1, Ordering::Relaxed);
         let expires = Tag::new(&spec).expires;
         let Started { name, hold, workdir, beside } = started;
-        let relay = Relay::new(&name, &spec);
+        let reach = Reach::new(&name, &spec);
         Self {
             shared: Arc::new(Shared {
-                relay,
+                reach,
                 dialer: Dialer::default(),
                 engine,
                 name,
@@ -105,7 +105,7 @@ impl DockerSandbox {
         }
     }
 
-    /// Makes sure that there is a way to the hosts that the spec allows.
+    /// Makes sure that there is a way to the hosts of an allow-list.
     pub(super) async fn open_network(&self) -> Result<(), SandboxError> {
         self.shared.open_network().await
     }
@@ -128,6 +128,11 @@ impl DockerSandbox {
     pub(super) async fn set_up(&self) -> Result<(), SandboxError> {
         self.open_network().await?;
         set_up(&self.shared.spec, |request| async move { self.exec(&request).await }).await
+    }
+
+    /// What a copy of it is made from: the spec, with the network that it has now.
+    fn present_spec(&self) -> SandboxSpec {
+        SandboxSpec { network: self.shared.reach.network(), ..self.shared.spec.clone() }
     }
 
     async fn commit(&self) -> Result<String, SandboxError> {
@@ -185,10 +190,7 @@ impl Shared {
 
     /// As [`DockerSandbox::open_network`]; commands start only behind it.
     pub(super) async fn open_network(&self) -> Result<(), SandboxError> {
-        match &self.relay {
-            Some(relay) => relay.ensure(self).await,
-            None => Ok(()),
-        }
+        self.reach.ensure(self).await
     }
 
     /// What an error of the engine means for this sandbox.
@@ -415,9 +417,11 @@ impl Shared {
         );
         operation.push(workdir.into());
         operation.extend(request.command.iter().cloned());
+        let mut env = BTreeMap::from_iter(self.reach.variables(&self.spec));
+        env.extend(request.env.clone());
         let surroundings = Surroundings {
             user: request.user.clone(),
-            env: request.env.iter().map(|(name, value)| format!("{name}={value}")).collect(),
+            env: env.iter().map(|(name, value)| format!("{name}={value}")).collect(),
             workdir: None,
         };
         self.remember_user(request.user.as_deref());
@@ -546,9 +550,7 @@ impl Shared {
     async fn remove(&self) -> Result<(), SandboxError> {
         // However this ends, or where it is given up, from then on nobody wants it.
         let _hold = self.hold.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(relay) = &self.relay {
-            relay.end().await;
-        }
+        self.reach.end().await;
         self.dialer.end().await;
         if let Some(image) = &self.own_image {
             reap::leave_image(&self.engine, image);
@@ -676,22 +678,33 @@ impl Sandbox for DockerSandbox {
         self.shared.end_all().await
     }
 
+    async fn set_network(&self, network: &NetworkPolicy) -> Result<(), SandboxError> {
+        self.shared.check_open()?;
+        SandboxSpec { network: network.clone(), ..self.shared.spec.clone() }.validate()?;
+        if !self.capabilities().can_change_network(&self.shared.reach.network(), network) {
+            return Err(container::unsupported("change the network of a sandbox that runs"));
+        }
+        Reach::change(&self.shared, network).await
+    }
+
     async fn changes(&self, limit: usize) -> Result<Changes, SandboxError> {
         self.shared.changes(limit).await
     }
 
     async fn snapshot(&self) -> Result<Snapshot, SandboxError> {
+        let spec = self.present_spec();
         let id = self.commit().await?;
-        Ok(Snapshot { backend: NAME.into(), id, spec: self.shared.spec.clone() })
+        Ok(Snapshot { backend: NAME.into(), id, spec })
     }
 
     async fn fork(&self) -> Result<Box<dyn Sandbox>, SandboxError> {
         let shared = &self.shared;
+        let spec = self.present_spec();
         let kept = self.commit().await?;
-        match container::start(&shared.engine, &shared.spec, &kept).await {
+        match container::start(&shared.engine, &spec, &kept).await {
             Ok(started) => {
                 let engine = Arc::clone(&shared.engine);
-                let fork = Self::new(engine, started, shared.spec.clone(), Some(kept));
+                let fork = Self::new(engine, started, spec, Some(kept));
                 fork.or_closed(fork.open_network().await).await?;
                 Ok(Box::new(fork))
             }
@@ -709,9 +722,9 @@ impl Sandbox for DockerSandbox {
         if let Ok(container) = self.shared.inspect(true).await {
             stats.disk_bytes = container.size_rw.and_then(|bytes| u64::try_from(bytes).ok());
         }
-        if let Some(relay) = &self.shared.relay {
-            stats.network = Some(relay.stats());
-            // The relay is not the sandbox's, either.
+        stats.network = self.shared.reach.stats();
+        // The relay is not the sandbox's, either.
+        if self.shared.reach.is_relay_running().await {
             stats.pids = stats.pids.map(|pids| pids.saturating_sub(1));
         }
         if self.shared.dialer.is_running().await {

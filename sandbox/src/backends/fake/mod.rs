@@ -50,6 +50,8 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     fuel_limit: false,
     network: false,
     network_allow_list: false,
+    network_change: false,
+    bridge_change: false,
     capability_sets: false,
     determinism: false,
     image_build: false,

@@ -17,8 +17,8 @@ use crate::nonce::nonce;
 use crate::set_up::set_up;
 use crate::{
     ByteStream, Capabilities, Captured, Changes, Death, ExecEnd, ExecRequest, ExecResult,
-    FileEntry, OutputSink, Process, PtyProcess, PtySize, Sandbox, SandboxError, SandboxSpec,
-    SandboxStats, Shell, ShellOptions, ShellResult, Snapshot, Stream,
+    FileEntry, NetworkPolicy, OutputSink, Process, PtyProcess, PtySize, Sandbox, SandboxError,
+    SandboxSpec, SandboxStats, Shell, ShellOptions, ShellResult, Snapshot, Stream,
 };
 
 /// A sandbox in memory.
@@ -289,6 +289,14 @@ impl Sandbox for FakeSandbox {
             state.listening.clear();
             state.ends.send_modify(|number| *number += 1);
         })
+    }
+
+    async fn set_network(&self, network: &NetworkPolicy) -> Result<(), SandboxError> {
+        self.with(|_| ())?;
+        match *network == self.spec.network {
+            true => Ok(()),
+            false => Err(super::refuse("change the network of a sandbox that runs")),
+        }
     }
 
     async fn changes(&self, limit: usize) -> Result<Changes, SandboxError> {

@@ -310,6 +310,7 @@ impl Groups {
                 // The two that are always there are ours.
                 .map(|count| count.saturating_sub(2) as u32),
             disk_bytes: None,
+            free_disk_bytes: None,
             network: None,
             out_of_memory_kills: self.out_of_memory_kills(),
         }

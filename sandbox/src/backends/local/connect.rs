@@ -55,7 +55,7 @@ fn refused(port: u16, source: io::Error) -> SandboxError {
 }
 
 /// Sockets of the sandbox's network: of IPv4, and then of IPv6 where it is known.
-async fn sockets(sandbox: &RunningSandbox) -> io::Result<Vec<OwnedFd>> {
+pub(super) async fn sockets(sandbox: &RunningSandbox) -> io::Result<Vec<OwnedFd>> {
     let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
     ours.set_nonblocking(true)?;
     let ours = UnixStream::from_std(ours)?;

@@ -26,6 +26,7 @@ mod files;
 mod image;
 mod init;
 mod packing;
+mod reach;
 mod running;
 mod sandbox;
 mod seccomp;
@@ -51,6 +52,7 @@ use self::cgroup::Hierarchy;
 use self::running::RunningSandbox;
 use self::sandbox::LocalSandbox;
 use self::store::Store;
+use crate::error::is_no_space;
 use crate::set_up::set_up;
 use crate::{
     Capabilities, CapabilitySet, ExecRequest, Limits, NetworkPolicy, ReapReport, Sandbox,
@@ -189,6 +191,8 @@ impl SandboxBackend for LocalBackend {
             // them) belong to its network namespace and look at nothing but the user.
             network: !rustix::process::geteuid().is_root(),
             network_allow_list: true,
+            // The host's network is shared from the beginning or never.
+            network_change: true,
             image_root_tar: true,
             ..Capabilities::default()
         }
@@ -319,18 +323,16 @@ fn with_sources(error: &SandboxError) -> String {
 }
 
 fn backend_error(doing: &'static str) -> impl Fn(io::Error) -> SandboxError {
-    move |error| match error.kind() {
-        io::ErrorKind::StorageFull => SandboxError::DiskFull { doing: doing.to_owned() },
-        _ => SandboxError::Backend { doing: doing.to_owned(), source: Box::new(error) },
+    move |error| match is_no_space(&error) {
+        true => SandboxError::DiskFull { doing: doing.to_owned() },
+        false => SandboxError::Backend { doing: doing.to_owned(), source: Box::new(error) },
     }
 }
 
 fn host_error<'a>(doing: &'static str, path: &'a Path) -> impl Fn(io::Error) -> SandboxError + 'a {
-    move |source| match source.kind() {
-        io::ErrorKind::StorageFull => {
-            SandboxError::DiskFull { doing: format!("{doing} `{}`", path.display()) }
-        }
-        _ => SandboxError::Host { doing, path: path.to_owned(), source },
+    move |source| match is_no_space(&source) {
+        true => SandboxError::DiskFull { doing: format!("{doing} `{}`", path.display()) },
+        false => SandboxError::Host { doing, path: path.to_owned(), source },
     }
 }
 

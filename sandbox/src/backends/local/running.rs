@@ -3,10 +3,11 @@
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io;
+use std::net::TcpListener;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::{fstatvfs, statfs};
@@ -69,13 +70,23 @@ pub(crate) struct RunningSandbox {
     base: Base,
     parts: Vec<String>,
     user: User,
-    /// The way out of a network of a few hosts.
-    server: Option<Server>,
+    /// What it reaches now.
+    reach: Mutex<Reach>,
+    /// Held by whoever changes that.
+    pub(super) changing_network: tokio::sync::Mutex<()>,
     closed: Mutex<bool>,
     /// Whether nothing is left of it; held by whoever removes it.
     removed: Mutex<bool>,
     /// Held while its layer is copied.
     copying: Mutex<()>,
+}
+
+/// What a sandbox reaches.
+#[derive(Debug)]
+struct Reach {
+    network: NetworkPolicy,
+    /// The way out of a network of a few hosts.
+    server: Option<Server>,
 }
 
 impl RunningSandbox {
@@ -125,7 +136,8 @@ impl RunningSandbox {
                 home: "/root".to_owned(),
             },
             gate: tokio::sync::RwLock::new(()),
-            server: None,
+            reach: Mutex::new(Reach { network: record.spec.network.clone(), server: None }),
+            changing_network: tokio::sync::Mutex::default(),
             closed: Mutex::new(false),
             removed: Mutex::new(false),
             copying: Mutex::new(()),
@@ -146,13 +158,11 @@ impl RunningSandbox {
     /// What can only be done when the root is there.
     fn furnish(&mut self) -> Result<(), SandboxError> {
         let spec = self.record.spec.clone();
-        if let NetworkPolicy::Allow { hosts, max_bytes } = &spec.network {
-            let failed = backend_error("start the proxy of the sandbox");
+        if matches!(spec.network, NetworkPolicy::Allow { .. }) {
             let listener = self.init.listener.take();
+            let failed = backend_error("start the proxy of the sandbox");
             let listener = listener.ok_or_else(|| failed(io::ErrorKind::NotConnected.into()))?;
-            let proxy = Proxy::new(&self.record.id, hosts, *max_bytes).with_served(&spec.served);
-            let server = Server::start(proxy, listener.into(), &Handle::current());
-            self.server = Some(server.map_err(failed)?);
+            self.reach_list(&spec.network, listener.into())?;
         }
         if let Some(name) = &spec.user {
             self.user = self.find_user(name)?;
@@ -171,6 +181,41 @@ impl RunningSandbox {
             let servers = fs::read("/etc/resolv.conf").unwrap_or_default();
             self.files.write("/etc/resolv.conf", &servers, 0o644, None)?;
         }
+        Ok(())
+    }
+
+    fn reach(&self) -> MutexGuard<'_, Reach> {
+        self.reach.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The network that it has now.
+    pub(crate) fn network(&self) -> NetworkPolicy {
+        self.reach().network.clone()
+    }
+
+    /// Ends all connections to what is outside, and has it reach nothing from now on. May block. Whether all have ended.
+    pub(crate) fn reach_nothing(&self) -> bool {
+        let server = {
+            let mut reach = self.reach();
+            reach.network = NetworkPolicy::None;
+            reach.server.take()
+        };
+        server.is_none_or(|server| server.end())
+    }
+
+    /// Has it reach the hosts of a list, where it reaches nothing so far: through a proxy behind `listener`, which
+    /// listens inside.
+    pub(crate) fn reach_list(
+        &self,
+        network: &NetworkPolicy,
+        listener: TcpListener,
+    ) -> Result<(), SandboxError> {
+        let NetworkPolicy::Allow { hosts, max_bytes } = network else { return Ok(()) };
+        let served = &self.record.spec.served;
+        let proxy = Proxy::new(&self.record.id, hosts, *max_bytes).with_served(served);
+        let server = Server::start(proxy, listener, &Handle::current());
+        let server = server.map_err(backend_error("start the proxy of the sandbox"))?;
+        *self.reach() = Reach { network: network.clone(), server: Some(server) };
         Ok(())
     }
 
@@ -219,7 +264,7 @@ impl RunningSandbox {
             ("PATH".to_owned(), PATH.to_owned()),
             ("HOME".to_owned(), user.home.clone()),
         ]);
-        if let NetworkPolicy::Allow { hosts, .. } = &spec.network {
+        if let NetworkPolicy::Allow { hosts, .. } = &self.reach().network {
             env.extend(allow_list::variables(hosts));
         }
         env.extend(spec.env.clone());
@@ -311,7 +356,8 @@ impl RunningSandbox {
         let layer = crate::nonce::nonce()[..16].to_owned();
         let mut layers = vec![layer.clone()];
         layers.extend(self.record.layers.iter().cloned());
-        let record = Record::new(&self.record.spec, layers);
+        let spec = SandboxSpec { network: self.network(), ..self.record.spec.clone() };
+        let record = Record::new(&spec, layers);
         // Written first, so that the layer is known to be needed.
         self.store.write_snapshot(&record)?;
         let copied = self.copy_still(&self.store.layer(&layer));
@@ -377,15 +423,25 @@ impl RunningSandbox {
 
     pub(crate) fn stats(&self) -> Result<SandboxStats, SandboxError> {
         self.check_alive()?;
-        let disk = if needs_memory_disk(self.store.root(), &self.record.spec) {
-            let stat = fstatvfs(&self.init.upper)
-                .map_err(|error| backend_error("look at the disk")(error.into()))?;
+        let stat = fstatvfs(&self.init.upper)
+            .map_err(|error| backend_error("look at the disk")(error.into()))?;
+        let has_no_more_files = stat.f_files > 0 && stat.f_favail == 0;
+        let free = if has_no_more_files { 0 } else { stat.f_bavail * stat.f_frsize };
+        let in_memory = needs_memory_disk(self.store.root(), &self.record.spec);
+        // What has no limit and lies in memory is shared with nobody: that it is full is not the host's doing.
+        let is_told = !in_memory || self.record.spec.limits.disk_bytes.is_some();
+        let disk = if in_memory {
             (stat.f_blocks - stat.f_bfree) * stat.f_frsize
         } else {
             tree::disk_usage(&self.init.upper).map_err(backend_error("look at the disk"))?
         };
-        let network = self.server.as_ref().map(Server::stats);
-        Ok(SandboxStats { disk_bytes: Some(disk), network, ..self.groups.stats() })
+        let network = self.reach().server.as_ref().map(Server::stats);
+        Ok(SandboxStats {
+            disk_bytes: Some(disk),
+            free_disk_bytes: is_told.then_some(free),
+            network,
+            ..self.groups.stats()
+        })
     }
 
     /// Ends and removes everything. Twice is no error: what the first time left, the second tries
@@ -398,9 +454,7 @@ impl RunningSandbox {
         }
         thaw_groups(&self.record.groups);
         self.init.end();
-        if let Some(server) = &self.server {
-            server.end();
-        }
+        self.reach_nothing();
         remove_groups(&self.record.groups, PATIENCE)
             .map_err(backend_error("remove control groups"))?;
         self.store.remove_sandbox(&self.record.id, &self.record.layers)?;

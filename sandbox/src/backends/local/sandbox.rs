@@ -12,14 +12,14 @@ use async_trait::async_trait;
 use super::files::RootFiles;
 use super::running::RunningSandbox;
 use super::transport::LocalTransport;
-use super::{BACKEND, LocalBackend, blocking, connect, exec, host_error};
+use super::{BACKEND, LocalBackend, blocking, connect, exec, host_error, reach};
 use crate::archive::{check_tar, normalise};
 use crate::byte_stream::connect_by;
 use crate::shell::PosixShell;
 use crate::{
-    ByteStream, Capabilities, Changes, ExecRequest, ExecResult, FileEntry, OutputSink, Process,
-    PtyProcess, PtySize, Sandbox, SandboxBackend, SandboxError, SandboxSpec, SandboxStats, Shell,
-    ShellOptions, Snapshot,
+    ByteStream, Capabilities, Changes, ExecRequest, ExecResult, FileEntry, NetworkPolicy,
+    OutputSink, Process, PtyProcess, PtySize, Sandbox, SandboxBackend, SandboxError, SandboxSpec,
+    SandboxStats, Shell, ShellOptions, Snapshot,
 };
 
 /// A sandbox of namespaces.
@@ -141,6 +141,9 @@ impl Sandbox for LocalSandbox {
             if part.left_bytes.is_none() {
                 return Err(SandboxError::TooLarge { path: path.to_owned(), limit_bytes });
             }
+            if let Some(source) = part.failure.take() {
+                return Err(part.error("write", source));
+            }
             packed?;
             part.finish()
         })
@@ -151,6 +154,16 @@ impl Sandbox for LocalSandbox {
         let _gate = self.sandbox.gate.write().await;
         let sandbox = self.sandbox.clone();
         blocking(move || sandbox.end_all()).await
+    }
+
+    async fn set_network(&self, network: &NetworkPolicy) -> Result<(), SandboxError> {
+        self.sandbox.check_alive()?;
+        SandboxSpec { network: network.clone(), ..self.spec().clone() }.validate()?;
+        if !self.capabilities().can_change_network(&self.sandbox.network(), network) {
+            let what = "change the network of a sandbox that runs from or to the host's".to_owned();
+            return Err(SandboxError::Unsupported { backend: BACKEND, what });
+        }
+        reach::change(&self.sandbox, network).await
     }
 
     async fn changes(&self, limit: usize) -> Result<Changes, SandboxError> {
@@ -207,6 +220,8 @@ struct PartFile<'a> {
     target: &'a Path,
     /// Absent when more was written than may be.
     left_bytes: Option<u64>,
+    /// Why it could not be written: the host's doing, and not that of what is packed.
+    failure: Option<io::Error>,
 }
 
 impl<'a> PartFile<'a> {
@@ -215,14 +230,23 @@ impl<'a> PartFile<'a> {
         name.push(target.file_name().unwrap_or_default());
         name.push(format!(".{}.part", crate::nonce::nonce()));
         let part = target.with_file_name(name);
-        let file = File::create_new(&part).map_err(host_error("create", target))?;
+        let path = target.to_owned();
+        let file = File::create_new(&part).map_err(|source| SandboxError::Host {
+            doing: "create",
+            path,
+            source,
+        })?;
         let file = BufWriter::with_capacity(1 << 18, file);
-        Ok(Self { file, part, target, left_bytes: Some(limit_bytes) })
+        Ok(Self { file, part, target, left_bytes: Some(limit_bytes), failure: None })
     }
 
     fn finish(mut self) -> Result<(), SandboxError> {
-        self.file.flush().map_err(host_error("write", self.target))?;
-        fs::rename(&self.part, self.target).map_err(host_error("write", self.target))
+        self.file.flush().map_err(|source| self.error("write", source))?;
+        fs::rename(&self.part, self.target).map_err(|source| self.error("write", source))
+    }
+
+    fn error(&self, doing: &'static str, source: io::Error) -> SandboxError {
+        SandboxError::Host { doing, path: self.target.to_owned(), source }
     }
 }
 
@@ -232,7 +256,11 @@ impl Write for PartFile<'_> {
         if self.left_bytes.is_none() {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
-        self.file.write_all(bytes)?;
+        if let Err(error) = self.file.write_all(bytes) {
+            let kind = error.kind();
+            self.failure = Some(error);
+            return Err(kind.into());
+        }
         Ok(bytes.len())
     }
 

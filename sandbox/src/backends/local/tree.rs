@@ -315,7 +315,11 @@ fn make_removable(folder: &Folder) -> io::Result<()> {
     Ok(fchmod(&folder.handle, Mode::RWXU)?)
 }
 
-/// Bytes that the files below `folder` take up on the disk. What cannot be looked at is left out.
+/// Bytes that a file or folder takes up at least: one that is empty needs a place in the file system, too, of which there are only so
+/// many.
+const LEAST_BYTES: u64 = 4096;
+
+/// Bytes that what lies below `folder` takes up on the disk, 4096 at least of each file and folder. What cannot be looked at is left out.
 pub(crate) fn disk_usage(folder: &OwnedFd) -> io::Result<u64> {
     let mut usage = Usage(0);
     match walk(folder, &mut usage) {
@@ -327,12 +331,21 @@ pub(crate) fn disk_usage(folder: &OwnedFd) -> io::Result<u64> {
 
 struct Usage(u64);
 
+fn taken_up(stat: &Stat) -> u64 {
+    (stat.st_blocks as u64 * 512).max(LEAST_BYTES)
+}
+
 impl Visitor for Usage {
     fn file(&mut self, above: &OwnedFd, name: &OsStr) -> io::Result<()> {
         if let Ok(stat) = statat(above, name, AtFlags::SYMLINK_NOFOLLOW) {
-            self.0 += stat.st_blocks as u64 * 512;
+            self.0 += taken_up(&stat);
         }
         Ok(())
+    }
+
+    fn enter(&mut self, folder: &Folder, _: &OsStr) -> io::Result<bool> {
+        self.0 += taken_up(&folder.stat);
+        Ok(true)
     }
 
     fn not_opened(&mut self, _: io::Error) -> io::Result<()> {
@@ -385,6 +398,17 @@ mod tests {
         remove_tree(&source).unwrap();
         remove_tree(&target).unwrap();
         remove_tree(&target).unwrap();
+    }
+
+    #[test]
+    fn what_is_empty_is_counted_too() {
+        let folder = tempfile::tempdir().unwrap();
+        for number in 0..10 {
+            let below = folder.path().join(format!("d{number}"));
+            fs::create_dir(&below).unwrap();
+            fs::write(below.join("empty"), "").unwrap();
+        }
+        assert!(usage(folder.path()) >= 20 * LEAST_BYTES);
     }
 
     #[test]

@@ -72,6 +72,8 @@ fn capabilities() -> Capabilities {
         fuel_limit: true,
         network: false,
         network_allow_list: false,
+        network_change: false,
+        bridge_change: false,
         capability_sets: false,
         determinism: true,
         image_build: false,

@@ -24,8 +24,8 @@ use crate::archive::{check_tar, normalise};
 use crate::changes::is_apart;
 use crate::{
     ByteStream, Capabilities, Changes, Death, ExecEnd, ExecRequest, ExecResult, FileEntry,
-    FileKind, OutputSink, Owner, OwnerState, Process, PtyProcess, PtySize, Sandbox, SandboxError,
-    SandboxRecord, SandboxSpec, SandboxStats, Shell, ShellOptions, Snapshot, Stream,
+    FileKind, NetworkPolicy, OutputSink, Owner, OwnerState, Process, PtyProcess, PtySize, Sandbox,
+    SandboxError, SandboxRecord, SandboxSpec, SandboxStats, Shell, ShellOptions, Snapshot, Stream,
 };
 
 /// How long instances may take to end.
@@ -524,6 +524,14 @@ impl Sandbox for WasmSandbox {
         .await
     }
 
+    async fn set_network(&self, network: &NetworkPolicy) -> Result<(), SandboxError> {
+        self.0.check_alive()?;
+        match *network == self.0.spec().network {
+            true => Ok(()),
+            false => Err(unsupported("change the network of a sandbox that runs")),
+        }
+    }
+
     async fn snapshot(&self) -> Result<Snapshot, SandboxError> {
         let frozen = self.0.freeze().await?;
         Ok(self.0.shared.keep(frozen))
@@ -545,6 +553,7 @@ impl Sandbox for WasmSandbox {
             pids: Some(get(&usage.running) as u32),
             disk_bytes: Some(lock(&self.0.tree).used()),
             out_of_memory_kills: Some(get(&usage.out_of_memory_kills)),
+            free_disk_bytes: None,
             network: None,
         })
     }

@@ -263,9 +263,6 @@ pub(crate) fn import(tree: &mut Tree, from: &Path, to: &str, now: u64) -> Result
 }
 
 fn host_error(doing: &'static str, path: &Path, source: io::Error) -> SandboxError {
-    if source.kind() == io::ErrorKind::StorageFull {
-        return SandboxError::DiskFull { doing: doing.to_owned() };
-    }
     SandboxError::Host { doing, path: path.to_owned(), source }
 }
 

@@ -284,8 +284,9 @@ impl Pack {
 }
 
 /// Small files one after the other: length `u32`, which is `u32::MAX` for one that cannot be read,
-/// and bytes.
-pub fn concatenate(arguments: &Arguments) -> Outcome {
+/// and bytes. Then a `u64`: the bytes that may still be written where the root lies, which is `u64::MAX` where nobody
+/// can tell.
+pub fn usage(arguments: &Arguments) -> Outcome {
     let mut total = 0;
     for index in 2..arguments.len() {
         let mut buffer = [0u8; 1 << 14];
@@ -295,5 +296,6 @@ pub fn concatenate(arguments: &Arguments) -> Outcome {
         write_all(1, bytes.unwrap_or(&[]));
         total += 4 + bytes.map_or(0, <[u8]>::len) as u64;
     }
-    Ok(total)
+    write_all(1, &sys::free_bytes(c"/").unwrap_or(u64::MAX).to_le_bytes());
+    Ok(total + 8)
 }

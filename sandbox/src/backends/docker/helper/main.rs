@@ -39,7 +39,7 @@ fn main(arguments: &Arguments) -> i32 {
         b"pack" => wire::report(files::pack(arguments.get(2), arguments.number(3))),
         b"unpack" => wire::report(unpack::unpack(arguments.get(2))),
         b"alone" => wire::report(run::alone(arguments)),
-        b"cat" => wire::report(files::concatenate(arguments)),
+        b"usage" => wire::report(files::usage(arguments)),
         _ => return 125,
     };
     wire::await_hang_up();

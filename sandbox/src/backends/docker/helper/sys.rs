@@ -87,6 +87,7 @@ mod number {
     pub const FCHMOD: usize = 91;
     pub const UMASK: usize = 95;
     pub const SETSID: usize = 112;
+    pub const STATFS: usize = 137;
     pub const PRCTL: usize = 157;
     pub const GETDENTS64: usize = 217;
     pub const CLOCK_GETTIME: usize = 228;
@@ -115,6 +116,7 @@ mod number {
     pub const UNLINKAT: usize = 35;
     pub const SYMLINKAT: usize = 36;
     pub const LINKAT: usize = 37;
+    pub const STATFS: usize = 43;
     pub const CHDIR: usize = 49;
     pub const FCHMOD: usize = 52;
     pub const OPENAT: usize = 56;
@@ -363,6 +365,19 @@ pub fn stat(folder: Fd, path: &CStr, flags: usize) -> Result<Stat, Errno> {
     let word = |at: usize| u64::from_le_bytes(raw[at..at + 8].try_into().expect("8 bytes"));
     let mode = u16::from_le_bytes([raw[28], raw[29]]);
     Ok(Stat { mode, size: word(40), modified: word(112) as i64 })
+}
+
+/// Bytes that may still be written to the file system of `path`; 0 where no more files can be made.
+pub fn free_bytes(path: &CStr) -> Result<u64, Errno> {
+    let mut raw = [0u64; 16];
+    // SAFETY: the path ends with a NUL, and `struct statfs` has 120 bytes.
+    unsafe {
+        syscall(number::STATFS, [path.as_ptr() as usize, raw.as_mut_ptr() as usize, 0, 0, 0, 0])
+    }?;
+    let (block_bytes, blocks, files, free_files) = (raw[1], raw[4], raw[5], raw[6]);
+    // Some file systems count no files.
+    let has_no_more = files > 0 && free_files == 0;
+    Ok(if has_no_more { 0 } else { blocks.saturating_mul(block_bytes) })
 }
 
 pub fn set_mode(fd: Fd, mode: usize) -> Result<(), Errno> {

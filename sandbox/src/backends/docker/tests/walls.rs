@@ -67,6 +67,49 @@ async fn sandboxes_with_a_network_do_not_reach_each_other() {
 
 #[tokio::test]
 #[ignore = "needs Docker"]
+async fn a_sandbox_joins_and_leaves_the_network_of_sandboxes_while_it_runs() {
+    let mut bridged = spec();
+    bridged.network = NetworkPolicy::Bridge;
+    let backend = backend().await;
+    let other = backend.create(&bridged).await.unwrap();
+    let sandbox = sandbox().await;
+    let look = "ls /sys/class/net; cut -f 1,3 /proc/net/route";
+    let (whole, nothing) = (sh(&*other, look).await, sh(&*sandbox, look).await);
+    assert!(whole.contains("eth0") && !nothing.contains("eth0"), "{whole}\n{nothing}");
+    let resolver = "cat /etc/resolv.conf";
+    let resolves = sh(&*other, resolver).await;
+    let list = NetworkPolicy::allow(["example.org".parse().unwrap()]);
+    sh(&*sandbox, "(setsid sleep 1234 &)").await;
+    for (network, seen) in [
+        (NetworkPolicy::Bridge, &whole),
+        (NetworkPolicy::None, &nothing),
+        (NetworkPolicy::Bridge, &whole),
+        (list, &nothing),
+        (NetworkPolicy::Bridge, &whole),
+    ] {
+        sandbox.set_network(&network).await.unwrap();
+        assert_eq!(sh(&*sandbox, look).await, *seen, "{network:?}");
+        if network == NetworkPolicy::Bridge {
+            assert_eq!(sh(&*sandbox, resolver).await, resolves);
+        }
+    }
+    assert!(processes(&*sandbox).await.iter().any(|name| name.contains("sleep")));
+    let fork = sandbox.fork().await.unwrap();
+    assert!(sh(&*fork, look).await.contains("eth0"));
+    fork.close().await.unwrap();
+    // Nor does starting it anew bring back what it was made with.
+    other.set_network(&NetworkPolicy::None).await.unwrap();
+    let engine = backend.engine(0);
+    engine.docker.restart_container(other.id(), None).await.unwrap();
+    assert!(!sh(&*other, look).await.contains("eth0"));
+    engine.docker.restart_container(sandbox.id(), None).await.unwrap();
+    assert!(sh(&*sandbox, look).await.contains("eth0"));
+    sandbox.close().await.unwrap();
+    other.close().await.unwrap();
+}
+
+#[tokio::test]
+#[ignore = "needs Docker"]
 async fn two_networks_that_were_made_at_once_become_one() {
     let mut spec = spec();
     spec.network = NetworkPolicy::Bridge;
