@@ -44,7 +44,7 @@ pub struct StateZeroConfig {
     pub width: Option<usize>,
     /// Episodes of the history, at least 1: the newest ones. Default 512.
     pub history: usize,
-    /// Earlier episodes, with what their history came to then, that are remembered: as many of them as there are new ones are learned from again in every
+    /// Earlier episodes, with what their history came to then, that are remembered, of which older ones are forgotten geometrically: as many of them as there are new ones are learned from again in every
     /// fit. Without them only episodes of the present policy are seen, and the network learns that policy in place of reading its history. 0 remembers none. Default 4096.
     pub remembered: usize,
     /// Passes over the episodes of a fit, at least 1. Default 8.
@@ -112,8 +112,8 @@ pub struct StateZero {
 /// What stands in a state beside its tensors.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Kept {
-    memory: Memory,
+struct Kept<M> {
+    memory: M,
     /// Examples that are remembered.
     remembered: usize,
 }
@@ -141,7 +141,8 @@ struct Example {
 }
 
 impl Memory {
-    /// Remembers at most so many examples; those that are forgotten are drawn evenly from all, so that old ones stay among them.
+    /// Remembers at most so many examples; those that are forgotten are drawn evenly from all, these among them, so that old ones are forgotten geometrically:
+    /// of every fit's examples the same share is lost with each fit that comes after it.
     fn remember(&mut self, examples: Vec<Example>, most: usize, seed: Seed) {
         self.examples.extend(examples);
         let mut rng = seed.derive("forget", 0).rng();
@@ -373,13 +374,13 @@ impl Predictor for StateZero {
     fn state(&self) -> Result<Vec<u8>, PredictorError> {
         let mut tensors = self.network.tensors("value").map_err(failed)?;
         tensors.push(self.memory.tensor(self.width / 2));
-        let kept = Kept { memory: self.memory.clone(), remembered: self.memory.examples.len() };
+        let kept = Kept { memory: &self.memory, remembered: self.memory.examples.len() };
         Ok(state::write(NAME, &kept, &tensors))
     }
 
     fn load(&mut self, state: &[u8]) -> Result<(), PredictorError> {
         let read = || {
-            let (reader, kept) = StateReader::open::<Kept>(NAME, state)?;
+            let (reader, kept) = StateReader::open::<Kept<Memory>>(NAME, state)?;
             let Kept { mut memory, remembered } = kept;
             memory.examples = Memory::read(&reader, remembered, self.width / 2)?;
             let network = self.network.read("value", &reader)?;

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 use spar_agent::credit::{CreditConfig, open_estimator};
 use spar_agent::filters::{FilterConfig, open_filter};
+use spar_core::Signal;
 use spar_core::registry::NamedOptions;
 use spar_tasks::{ShaperConfig, open_shaper};
 use spar_trainer::{ObjectiveConfig, TrainerConfig};
@@ -104,6 +105,12 @@ impl OfflineConfig {
         self.has_reference().then(hold)
     }
 
+    /// Whether its credit reads the values of a value head.
+    pub(crate) fn needs_values(&self) -> bool {
+        let credit = self.credit.as_ref().and_then(|credit| open_estimator(credit).ok());
+        credit.is_some_and(|credit| credit.needs().contains(&Signal::Values))
+    }
+
     /// Whether everything is imitated alike.
     pub fn imitates_all(&self) -> bool {
         self.credit.is_none()
@@ -183,7 +190,7 @@ impl OfflineConfig {
                  unlearns what they would not do again; use {known}"
             ));
         }
-        problems.extend(values_alone_problem(&self.objective));
+        problems.extend(values_alone_problems(&self.objective));
         if self.objective.correction.is_some() {
             problems.push(
                 "`correction` has no effect: nobody knows how likely those who played were to do what they did"
@@ -210,10 +217,23 @@ impl OfflineConfig {
     }
 }
 
-/// What is wrong where an objective trains nothing at all.
-pub(super) fn values_alone_problem(objective: &ObjectiveConfig) -> Option<String> {
-    let trains_nothing = objective.name == "values_alone" && objective.value_loss.is_none();
-    trains_nothing.then(|| "`values_alone` trains nothing: set `value_loss`".to_owned())
+/// What is wrong where an objective leaves the policy alone: it trains nothing at all, or something moves the policy beside it.
+pub(super) fn values_alone_problems(objective: &ObjectiveConfig) -> Vec<String> {
+    let mut problems = Vec::new();
+    if objective.name != "values_alone" {
+        return problems;
+    }
+    if objective.value_loss.is_none() {
+        problems.push("`values_alone` trains nothing: set `value_loss`".to_owned());
+    }
+    let beside = [
+        ("kl", objective.kl.is_some()),
+        ("entropy_smoothing", objective.entropy_smoothing.is_some()),
+    ];
+    for (name, _) in beside.into_iter().filter(|(_, is_set)| *is_set) {
+        problems.push(format!("`values_alone` leaves the policy alone: leave out `{name}`"));
+    }
+    problems
 }
 
 /// An objective whose name may be left out.
@@ -274,12 +294,22 @@ mod tests {
         let used = "[[stages]]\nkind = 'offline'\nname = 'improve'\ndataset = { folder = 'd' }\n\
                     credit = { kind = 'gae', level = 'turn', lambda = 0 }\n\
                     objective = { name = 'direct_advantage' }\n";
-        assert_eq!(told(&format!("{fit}{used}[value_head]")), "");
+        let head = "[value_head]\ntrunk_gradient = false";
+        assert_eq!(told(&format!("{fit}{used}{head}")), "");
+        let through = told(&format!("{fit}{used}[value_head]"));
+        assert!(through.contains("offline: `values_alone` leaves the policy alone"), "{through}");
         let unfitted = told(&format!("dataset = {{ folder = 'd' }}\n{used}[value_head]"));
         assert!(unfitted.contains("`gae` needs values"), "{unfitted}");
         let nothing = told(
             "dataset = { folder = 'd' }\ncredit = { kind = 'grpo' }\nobjective = { name = 'values_alone' }",
         );
         assert!(nothing.contains("`values_alone` trains nothing"), "{nothing}");
+        let held = told(&format!(
+            "dataset = {{ folder = 'd' }}\ncredit = {{ kind = 'gae' }}\n\
+             objective = {{ name = 'values_alone', value_loss = {{}}, kl = {{}}, entropy_smoothing = {{}} }}\n{head}"
+        ));
+        for part in ["leave out `kl`", "leave out `entropy_smoothing`"] {
+            assert!(held.contains(part), "{held}");
+        }
     }
 }

@@ -13,7 +13,8 @@ pub struct RehearseConfig {
     pub divergence: RehearsedDivergence,
     /// What it weighs beside the objective; positive. Default 0.1.
     pub weight: f64,
-    /// First iterations of the stage, at least 1, in which episodes are kept and the policy is not trained. Default 1.
+    /// First iterations of the stage, at least 1, in which episodes are kept and the policy is not trained; where nothing was kept in them, the run
+    /// stops. Default 1.
     pub iterations: u64,
     /// Episodes that are rehearsed in every other iteration, drawn evenly; at least 1. Default 16.
     pub episodes: usize,
@@ -75,5 +76,13 @@ mod tests {
             grouped.contains("rehearse: the objective compares answers to one question"),
             "{grouped}"
         );
+        for beside in [
+            "resampling = {}",
+            "kl = { adaptive = {} }",
+            "correction = { denominator = 'kept', reject = [{ statistic = 'k3', of_sample = 'mean', upper = 0.1 }] }",
+        ] {
+            let told = told(&format!("rehearse = {{}}\nobjective = {{ {beside} }}"));
+            assert!(told.contains("rehearse: what is rehearsed would count in"), "{told}");
+        }
     }
 }

@@ -10,9 +10,9 @@ use spar_core::Signal;
 use spar_core::registry::NamedOptions;
 use spar_tasks::samplers::{SamplerConfig, open_sampler};
 use spar_tasks::{ShaperConfig, open_shaper};
-use spar_trainer::{Objective, ObjectiveConfig, TrainerConfig};
+use spar_trainer::{Denominator, Objective, ObjectiveConfig, TrainerConfig};
 
-use super::offline::values_alone_problem;
+use super::offline::values_alone_problems;
 use super::reference_model::reference_problems;
 use super::{
     HardestConfig, HorizonConfig, PredictConfig, Recipe, ReferenceHold, ReferenceResetConfig,
@@ -159,6 +159,13 @@ impl ReinforceConfig {
         }
     }
 
+    /// Whether its credit reads the values of a value head.
+    pub(crate) fn needs_values(&self) -> bool {
+        let is_predicted = self.predictor.iter().any(|it| it.gives().contains(&Signal::Values));
+        let credit = open_estimator(&self.credit);
+        !is_predicted && credit.is_ok_and(|credit| credit.needs().contains(&Signal::Values))
+    }
+
     /// How the reference model is held, where there is one; `is_first` where nothing is trained before.
     pub fn reference_hold(&self, has_adapter: bool, is_first: bool) -> Option<ReferenceHold> {
         let hold = || ReferenceHold::or_default(self.reference, has_adapter, is_first);
@@ -188,7 +195,7 @@ impl ReinforceConfig {
         let told = |error: anyhow::Error| vec![format!("{error:#}")];
         let mut problems_of_mask = Vec::new();
         within("objective", self.objective.problems());
-        within("objective", values_alone_problem(&self.objective).into_iter().collect());
+        within("objective", values_alone_problems(&self.objective));
         if self.objective.build().is_ok_and(|objective| objective.needs().pairs) {
             let name = &self.objective.name;
             let problem =
@@ -217,6 +224,12 @@ impl ReinforceConfig {
                     format!("`{name}` fills iterations itself, and `replay` is another way");
                 within("strategy", vec![problem]);
             }
+        }
+        let is_demonstrated = strategy.as_ref().is_ok_and(|it| it.adds_demonstrations());
+        if strategy.is_ok() && self.objective.name == "rl_plus" && !is_demonstrated {
+            let problem = "`rl_plus` learns from demonstrations among the episodes of a group, and there are none: set \
+                           strategy = { kind = \"demonstrated\" }";
+            within("objective", vec![problem.to_owned()]);
         }
         if let Err(error) = strategy.and_then(|strategy| strategy.check(self.group_size)) {
             within("strategy", told(error.into()));
@@ -270,6 +283,9 @@ impl ReinforceConfig {
             let problem = "the objective compares answers to one question, and what is rehearsed is none of them";
             within("rehearse", vec![problem.to_owned()]);
         }
+        if self.rehearse.is_some() {
+            within("rehearse", rehearsed_beside_problems(&self.objective));
+        }
         within(
             "imitate_hardest",
             self.imitate_hardest.as_ref().map(HardestConfig::problems).unwrap_or_default(),
@@ -300,6 +316,22 @@ impl ReinforceConfig {
     }
 }
 
+/// What takes all samples of an update together, so that those that are rehearsed would have a part in it.
+fn rehearsed_beside_problems(objective: &ObjectiveConfig) -> Vec<String> {
+    let is_adaptive = objective.kl.as_ref().is_some_and(|kl| kl.adaptive.is_some());
+    let correction = objective.correction.as_ref();
+    let is_kept = correction.is_some_and(|it| it.denominator == Denominator::Kept);
+    let beside = [
+        ("resampling", objective.resampling.is_some()),
+        ("kl.adaptive", is_adaptive),
+        ("correction.denominator = \"kept\"", is_kept),
+    ];
+    let problem = |(name, _): (&str, bool)| {
+        format!("what is rehearsed would count in the objective's `{name}`: leave out one of them")
+    };
+    beside.into_iter().filter(|(_, is_set)| *is_set).map(problem).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -319,6 +351,19 @@ mod tests {
         {
             assert_eq!(is_refused(kind), refused, "{kind}");
         }
+    }
+
+    #[test]
+    fn rl_plus_needs_demonstrations() {
+        let is_refused = |kind: &str| {
+            let text = format!(
+                "[reinforce.objective]\nname = 'rl_plus'\n[reinforce.strategy]\nkind = '{kind}'"
+            );
+            let recipe = Recipe::parse("r", &text, &[]).unwrap();
+            let problems = recipe.reinforce.problems(&recipe);
+            problems.iter().any(|it| it.contains("`rl_plus` learns from demonstrations"))
+        };
+        assert!(is_refused("independent") && !is_refused("demonstrated"));
     }
 
     #[test]

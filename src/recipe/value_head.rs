@@ -24,8 +24,8 @@ impl Recipe {
         stages.any(|stage| stage.trains_value_head())
     }
 
-    /// All that is wrong with the value heads: settings that cannot be, one that no stage trains, and a stage that trains
-    /// one that its learner does not have.
+    /// All that is wrong with the value heads: settings that cannot be, one that no stage trains, a stage that trains
+    /// one that its learner does not have, and one whose credit reads values before any stage has trained them.
     pub(super) fn value_head_problems(&self) -> Vec<String> {
         let heads = self.value_heads();
         let label = |learner: &str| match learner {
@@ -42,16 +42,31 @@ impl Recipe {
             problems.push(problem.to_owned());
             return problems;
         }
+        let has_trained = !heads.is_empty() && self.trains_values();
         let mut trained = BTreeSet::new();
         for config in self.stage_configs() {
             // What cannot be opened, or names no learner, is told of elsewhere.
             let Ok(stage) = open_stage(&config) else { continue };
             let Ok(learner) = self.learner_of(config.learner.as_deref()) else { continue };
+            let name = config.name.as_ref().unwrap_or(&config.kind);
             if !stage.trains_value_head() {
+                // Where no stage trains any, that is told of the stage itself.
+                if stage.needs_values() && has_trained && !trained.contains(&learner) {
+                    problems.push(format!(
+                        "{name}: credit reads values, which are 0: no stage before it trains the value head of learner `{learner}`"
+                    ));
+                }
                 continue;
             }
+            let goes_on = heads.get(&learner).is_some_and(|head| head.trunk_gradient);
+            if stage.trains_values_alone() && goes_on {
+                problems.push(format!(
+                    "{name}: `values_alone` leaves the policy alone, and the gradient of the value head goes on into it: \
+                     set trunk_gradient = false in [{}]",
+                    label(&learner)
+                ));
+            }
             if !heads.contains_key(&learner) {
-                let name = config.name.as_ref().unwrap_or(&config.kind);
                 let table = label(&learner);
                 problems.push(format!(
                     "{name}: objective.value_loss is the loss of a value head, and learner `{learner}` has none: \
@@ -97,6 +112,27 @@ mod tests {
                         [[stages]]\nkind = 'reinforce'\ncredit = { kind = 'gae' }\n\
                         objective = { value_loss = {} }";
         assert_eq!(problems(learners), [""; 0]);
+    }
+
+    #[test]
+    fn values_are_read_behind_the_stage_that_trains_them() {
+        let stage = |name: &str, objective: &str| {
+            format!(
+                "[[stages]]\nkind = 'reinforce'\nname = '{name}'\ncredit = {{ kind = 'gae' }}\n\
+                 objective = {{ {objective} }}\n"
+            )
+        };
+        let fits = stage("fits", "value_loss = {}");
+        let reads = stage("reads", "name = 'clip'");
+        assert_eq!(problems(&format!("{fits}{reads}[value_head]")), [""; 0]);
+        let swapped = problems(&format!("{reads}{fits}[value_head]"));
+        let [problem] = &swapped[..] else { panic!("one problem: {swapped:?}") };
+        assert!(problem.starts_with("reads: credit reads values, which are 0"), "{problem}");
+        // The head of one learner is none of another.
+        let other = "start_from = 'm'\n[learners.a.value_head]\n[learners.b.lora]\n";
+        let of = |stage: &str, learner: &str| format!("{stage}learner = '{learner}'\n");
+        let told = problems(&format!("{other}{}{}", of(&fits, "a"), of(&reads, "b")));
+        assert!(told.iter().any(|it| it.contains("value head of learner `b`")), "{told:?}");
     }
 
     #[test]

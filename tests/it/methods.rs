@@ -246,6 +246,8 @@ fn try_method(folder: &Path, method: &str) -> Result<(), String> {
         "april" => &["reinforce.strategy.leg=3"],
         "arrol" => &["reinforce.strategy.at=3", "reinforce.strategy.warm_up=8"],
         "relift" => &["reinforce.imitate_hardest.buffer=2", "reinforce.max_turns=4"],
+        // It may be that none of the toy's first episodes is solved, and a stage that has kept nothing stops.
+        "dph-rl" => &["reinforce.rehearse.only_solved=false"],
         // Two lakes, one behind the other.
         "sage" => &["reinforce.max_turns=16", "evaluation.max_turns=16"],
         _ => &[],

@@ -77,10 +77,7 @@ impl RolloutStrategy for Demonstrated {
         let own = group.size() - demonstrations;
         let shown = (own..group.size()).map(|member| group.demonstration(member, demonstrator));
         let (mut grown, shown) = join(from_start(group, 0..own), join_all(shown)).await;
-        let shown: Vec<Trajectory> = shown.into_iter().flatten().collect();
-        let played = shown.len();
-        let solved: Vec<Trajectory> = shown.into_iter().filter(|it| it.success).collect();
-        group.leave_out(played - solved.len());
+        let solved = shown.into_iter().flatten().filter(|it| it.success);
         grown.extend(solved);
         grown
     }
@@ -129,5 +126,34 @@ mod tests {
         assert!(strategy.check(3).is_ok() && strategy.check(2).is_err());
         let none = DemonstratedOptions { demonstrations: 0, ..Default::default() };
         assert!(Demonstrated::new(none).is_err());
+    }
+
+    #[tokio::test]
+    async fn who_failed_is_missing_and_who_solved_nothing_is_not() {
+        let strategy = Demonstrated::default();
+        let environment = FakeEnvironment::new();
+        // The start that all share, and two steps of the first member; the second breaks.
+        environment.breaks_once_after(1 + 2);
+        let tasks = [fake_task(0)];
+        let request = CollectRequest {
+            tasks: &tasks,
+            player: SharedPlayer::Policy(Arc::new(ScriptedPolicy::new(["right"]))),
+            seating: Seating::default(),
+            strategy: &strategy,
+            open: environment.opener(),
+            seed: Seed::from_u64(5),
+            cancellation: &Cancellation::new(),
+            on_episode: &|_| {},
+        };
+        let concurrency = 1.into();
+        let mut config =
+            CollectConfig { group_size: 3, concurrency, refills: 0, ..CollectConfig::default() };
+        // One turn less than anybody needs.
+        config.episode.max_turns = Some(2);
+        let played = collect_groups(&request, &config).await;
+        let guided = |it: &Trajectory| it.lineage.guided;
+        assert!(!played.groups[0].trajectories.iter().any(guided), "it was not solved");
+        let counts = &played.counts;
+        assert_eq!((counts.wanted, counts.finished, counts.missing()), (3, 2, 1));
     }
 }

@@ -10,6 +10,9 @@ use super::linear::Linear;
 use super::{HistogramKind, StateHead, ValueHistogram};
 use crate::{ParameterKind, Parameters};
 
+/// The standard deviation of Gaussians in widths of a bin where none is set.
+const SIGMA_RATIO: f64 = 0.75;
+
 /// Options of [`Histogram`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -23,9 +26,10 @@ pub(super) struct HistogramOptions {
     pub(super) low: f64,
     /// The highest return that can be told, more than `low`; higher ones count as it. Default 1.
     pub(super) high: f64,
-    /// The standard deviation of a return's Gaussian in widths of a bin, from 0.1 to 10; only `hl_gauss` has one. Default
-    /// 0.75.
-    pub(super) sigma_ratio: f64,
+    /// The standard deviation of a return's Gaussian in widths of a bin, from 0.5 to 10; only `hl_gauss` has one. Default
+    /// absent: 0.75.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) sigma_ratio: Option<f64>,
     /// Numbers of a hidden layer with tanh below the bins; at least 1. Default absent: there is none.
     pub(super) width: Option<usize>,
 }
@@ -37,7 +41,7 @@ impl Default for HistogramOptions {
             bins: 51,
             low: -1.0,
             high: 1.0,
-            sigma_ratio: 0.75,
+            sigma_ratio: None,
             width: None,
         }
     }
@@ -47,12 +51,15 @@ impl NamedOptions for HistogramOptions {
     fn problems(&self) -> Vec<String> {
         let Self { histogram, bins, low, high, sigma_ratio, width } = *self;
         let mut problems = Vec::new();
-        let has_sigma = (0.1..=10.0).contains(&sigma_ratio);
-        if !has_sigma {
-            problems.push(format!("sigma_ratio is {sigma_ratio}, must be from 0.1 to 10"));
+        let is_two_hot = histogram == HistogramKind::TwoHot;
+        let ratio = sigma_ratio.unwrap_or(SIGMA_RATIO);
+        let has_sigma = (0.5..=10.0).contains(&ratio);
+        if is_two_hot && sigma_ratio.is_some() {
+            problems.push("sigma_ratio has no effect: `two_hot` has no Gaussian".to_owned());
+        } else if !has_sigma {
+            problems.push(format!("sigma_ratio is {ratio}, must be from 0.5 to 10"));
         }
-        let fewest =
-            ValueHistogram::fewest_bins(histogram, if has_sigma { sigma_ratio } else { 0.0 });
+        let fewest = ValueHistogram::fewest_bins(histogram, if has_sigma { ratio } else { 0.0 });
         if bins < fewest {
             problems.push(format!("bins is {bins}, must be at least {fewest}"));
         }
@@ -83,7 +90,8 @@ impl Histogram {
             None => Box::new(Linear { outputs: bins }),
             width => Box::new(HiddenLayer::new(HiddenLayerOptions { width }, bins)),
         };
-        Self { logits, histogram: ValueHistogram::new(histogram, bins, (low, high), sigma_ratio) }
+        let ratio = sigma_ratio.unwrap_or(SIGMA_RATIO);
+        Self { logits, histogram: ValueHistogram::new(histogram, bins, (low, high), ratio) }
     }
 }
 

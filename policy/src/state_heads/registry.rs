@@ -144,7 +144,9 @@ mod tests {
         assert_eq!(told.len(), 3, "{told:?}");
         assert!(told[0].ends_with("bins is 7, must be at least 8"), "{told:?}");
         assert!(told[1].contains("low is 1 and high is 1, must be finite and ascending"));
-        assert!(of_histogram(r#", "sigma_ratio": 0"#)[0].contains("must be from 0.1 to 10"));
+        assert!(of_histogram(r#", "sigma_ratio": 0.4"#)[0].contains("must be from 0.5 to 10"));
+        let told = of_histogram(r#", "histogram": "two_hot", "sigma_ratio": 0.75"#);
+        assert!(told[0].contains("sigma_ratio has no effect"), "{told:?}");
         assert!(of_histogram(r#", "histogram": "c51""#)[0].contains("two_hot"));
     }
 }

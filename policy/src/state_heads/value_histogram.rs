@@ -27,7 +27,7 @@ pub enum HistogramKind {
 /// Source: Stop Regressing (arXiv 2403.03950), sections 3.1 and 3.2, and its appendix for the code; `sigma_ratio` 0.75 is the
 /// paper's. The bounds `low` and `high` are those of returns: with `two_hot` they are the outer centres, and with `hl_gauss` there are further bins beyond them for
 /// what a Gaussian at a bound spreads there, where the paper cuts it off. So the histogram of any return within the
-/// bounds has that return as its mean. Returns outside them count as the bound.
+/// bounds has that return as its mean, within a few thousandths of a bin. Returns outside them count as the bound.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ValueHistogram {
     kind: HistogramKind,
@@ -85,15 +85,16 @@ impl ValueHistogram {
         self.first + bin as f64 * self.width
     }
 
-    /// The histogram of a return: the probability of each bin.
+    /// The histogram of a return: the probability of each bin, and NaN where the return is not finite.
     pub fn target(&self, target: f64) -> Vec<f64> {
-        // Lets NaN through.
-        let target = target.clamp(self.low, self.high);
+        // A bound would hide what is undefined.
+        let target = if target.is_finite() { target.clamp(self.low, self.high) } else { f64::NAN };
         match self.kind {
             HistogramKind::TwoHot => {
                 let place = (target - self.first) / self.width;
                 let lower = (place.floor() as usize).min(self.bins - 2);
-                let upper = place - lower as f64;
+                // Rounding can take the place beyond the last centre; NaN goes through.
+                let upper = (place - lower as f64).clamp(0.0, 1.0);
                 let mut shares = vec![0.0; self.bins];
                 (shares[lower], shares[lower + 1]) = (1.0 - upper, upper);
                 shares
@@ -148,11 +149,12 @@ mod tests {
 
     use super::*;
 
-    fn histograms() -> [ValueHistogram; 4] {
+    fn histograms() -> [ValueHistogram; 5] {
         [
             ValueHistogram::new(HistogramKind::HlGauss, 51, (-1.0, 1.0), 0.75),
             ValueHistogram::new(HistogramKind::HlGauss, 11, (0.0, 5.0), 1.0),
             ValueHistogram::new(HistogramKind::TwoHot, 51, (-1.0, 1.0), 0.75),
+            ValueHistogram::new(HistogramKind::TwoHot, 50, (-1.0, 1.0), 0.75),
             ValueHistogram::new(HistogramKind::TwoHot, 2, (0.0, 1.0), 0.75),
         ]
     }
@@ -178,7 +180,9 @@ mod tests {
                 [low, high].map(|it| histogram.target(it))
             );
             assert!(!histogram.is_outside(low) && !histogram.is_outside(high));
-            assert!(histogram.target(f64::NAN).iter().any(|share| share.is_nan()));
+            for undefined in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+                assert!(histogram.target(undefined).iter().any(|share| share.is_nan()));
+            }
         }
     }
 

@@ -73,6 +73,14 @@ impl Stage for Offline {
         self.config.objective.value_loss.is_some()
     }
 
+    fn trains_values_alone(&self) -> bool {
+        self.config.objective.name == "values_alone"
+    }
+
+    fn needs_values(&self) -> bool {
+        self.config.needs_values()
+    }
+
     fn problems(&self, recipe: &Recipe) -> Vec<String> {
         self.config.problems(recipe)
     }

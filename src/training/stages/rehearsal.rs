@@ -43,7 +43,19 @@ impl Rehearsal {
     }
 
     /// The samples that are rehearsed, drawn evenly; their sampled tokens weigh in the cross-entropy term alone.
+    ///
+    /// # Errors
+    ///
+    /// Where nothing was kept: the policy would be held to nothing, and nobody would know.
     pub(super) fn samples(&self, seed: Seed) -> anyhow::Result<Vec<Sample>> {
+        if self.kept.is_empty() {
+            let RehearseConfig { iterations, only_solved, .. } = self.config;
+            let what = if only_solved { "no episode was solved" } else { "no episode was kept" };
+            anyhow::bail!(
+                "{what} in the first {iterations} iterations, so that there is nothing to rehearse: raise `rehearse.iterations`, or \
+                 begin with a policy that solves something"
+            );
+        }
         let even = vec![0.0; self.kept.len()];
         let count = self.config.episodes.min(self.kept.len());
         let mut samples = Vec::new();
@@ -98,7 +110,11 @@ mod tests {
         let config = RehearseConfig { episodes: 2, iterations: 3, ..RehearseConfig::default() };
         let mut rehearsal = Rehearsal::new(config);
         assert!(rehearsal.is_keeping(2) && !rehearsal.is_keeping(3));
-        assert!(rehearsal.samples(Seed::from_u64(1)).unwrap().is_empty());
+        let nothing = rehearsal.samples(Seed::from_u64(1)).unwrap_err().to_string();
+        assert!(
+            nothing.starts_with("no episode was solved in the first 3 iterations"),
+            "{nothing}"
+        );
         let played = [(1, true, false), (2, false, false), (3, true, true), (4, true, false)];
         let trajectories =
             played.map(|(episode, success, guided)| trajectory(episode, success, guided));

@@ -111,6 +111,14 @@ impl Stage for Reinforce {
         self.config.objective.value_loss.is_some()
     }
 
+    fn trains_values_alone(&self) -> bool {
+        self.config.objective.name == "values_alone"
+    }
+
+    fn needs_values(&self) -> bool {
+        self.config.needs_values()
+    }
+
     fn branches(&self) -> bool {
         let strategy = open_strategy(&self.config.strategy);
         strategy.is_ok_and(|strategy| strategy.branches() || strategy.adds_demonstrations())

@@ -74,6 +74,16 @@ pub trait Stage: Send + Sync {
         false
     }
 
+    /// Whether a value head is all that it trains, so that the policy stays as it is.
+    fn trains_values_alone(&self) -> bool {
+        false
+    }
+
+    /// Whether its credit reads the values of its learner's value head.
+    fn needs_values(&self) -> bool {
+        false
+    }
+
     /// Whether it plays by the checkpoint that a dev split chose.
     fn needs_best(&self) -> bool {
         false

@@ -123,18 +123,30 @@ fn head(kind: &str, trunk_gradient: bool) -> HeadWeights {
 }
 
 /// A loss that no part of what is measured can be changed without: weighted sums of log-probabilities, entropies and
-/// squares of values.
+/// squares of values, or cross-entropies where they are the means of histograms.
 fn mixed(sample: usize, found: Measured<'_>, sum: &std::sync::Mutex<f64>) -> Slopes {
     let slope = |t: usize| ((sample * 5 + t * 3) % 7) as f32 / 7.0 - 0.4;
     let len = found.logprobs.len();
     let mut slopes = Slopes::from(vec![0.0; len]);
-    (slopes.entropies, slopes.values) = (vec![0.0; len], vec![0.0; len]);
+    let bins = found.histograms.map_or(1, |histograms| histograms.bins.bins());
+    (slopes.entropies, slopes.values) = (vec![0.0; len], vec![0.0; len * bins]);
     let mut total = 0.0;
     for t in 1..len {
         let (by, entropy, value) = (slope(t), found.entropies[t], found.values[t]);
-        total +=
-            f64::from(by * found.logprobs[t] + 0.3 * entropy) + 0.5 * f64::from(value - by).powi(2);
-        (slopes.logprobs[t], slopes.entropies[t], slopes.values[t]) = (by, 0.3, value - by);
+        total += f64::from(by * found.logprobs[t] + 0.3 * entropy);
+        (slopes.logprobs[t], slopes.entropies[t]) = (by, 0.3);
+        match found.histograms {
+            None => {
+                total += 0.5 * f64::from(value - by).powi(2);
+                slopes.values[t] = value - by;
+            }
+            Some(histograms) => {
+                let (loss, by_logits) = histograms.bins.loss(histograms.of_token(t), by.into());
+                total += loss;
+                let own = slopes.values[t * bins..].iter_mut().zip(by_logits);
+                own.for_each(|(slope, by_logit)| *slope = by_logit as f32);
+            }
+        }
     }
     *sum.lock().unwrap() += total;
     slopes

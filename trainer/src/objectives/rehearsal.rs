@@ -128,7 +128,8 @@ impl Objective for WithRehearsal {
     }
 
     fn begin<'a>(&'a self, update: &Update<'a>) -> Box<dyn PreparedObjective + 'a> {
-        // Without weights in the policy gradient, rehearsed samples are nothing to it.
+        // It sees rehearsed samples, which have no weights in the policy gradient. To what counts or draws samples, or tokens without regard to
+        // weights, they are samples all the same, so recipes have no such option beside a rehearsal.
         let objective = self.objective.begin(update);
         Box::new(Prepared { objective, samples: update.samples, options: &self.options })
     }

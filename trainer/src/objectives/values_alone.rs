@@ -5,7 +5,7 @@ use spar_core::Sample;
 use super::{PolicyLoss, PolicyLosses, PolicyTokens, Tally};
 
 /// No loss of the policy: with `value_loss` beside it, only the value head learns, and the decoder as far as the head's
-/// gradient goes on into it (`trunk_gradient`).
+/// gradient goes on into it (`trunk_gradient`), which recipes have off beside it, so that the policy stays.
 ///
 /// It fits a critic before a policy is trained by what the critic says, such as with [`DirectAdvantage`](super::DirectAdvantage).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -39,6 +39,7 @@ const OTHERS: &[(&str, &str)] = &[
         "clip = 'ring'\nring_low = 0.3\nring_high = 0.3\nregularizer = 'k2'\nregularizer_weight = 0.2",
     ),
     ("rec", "weight = 'advantage'\nregularizer = 'forward_kl'\nregularizer_weight = 0.2"),
+    ("rl_plus", "uniform = 0.05\nfocus = 2.0"),
     ("sapo_gate", "tau_positive = 2.0\ntau_negative = 4.0"),
     ("topr", "threshold = 0.5\nnegative_weight = 0.3\npositive_weight = 2.0"),
     ("vespo", "k_positive = 1.0\nlambda_negative = 1.0"),
@@ -98,6 +99,8 @@ fn the_slopes_of_every_objective_are_the_derivatives_of_its_loss() {
             let mut draws = Draws::new(Seed::from_u64(seed));
             // What looks at whole samples takes the weights and advantages of their tokens for equal.
             let mut rows = draws.rows(&[3, 4, 2, 5, 1, 3], loss.takes_mean_advantages());
+            // One with positive and one with negative advantages come from outside.
+            rows.iter_mut().step_by(3).for_each(|row| row.is_outside = true);
             let groups = [0, 0, 0, 1, 1, 1];
             let batch = PolicyBatch { samples: &rows, groups: &groups, seed: Seed::from_u64(1) };
             let notes = if loss.needs().present { loss.notes(&batch) } else { Vec::new() };
