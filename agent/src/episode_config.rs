@@ -39,9 +39,10 @@ pub struct EpisodeConfig {
     #[serde(alias = "episode_timeout_secs")]
     pub command_time_secs: u64,
     /// Seconds that an episode may lose to environments, tools and graders that broke after a wait, all its tries together: of
-    /// each such try, the time behind its last finished turn. Once so many are lost, it is not played anew, however many
-    /// further tries it would have, so that what hangs is not waited for again and again. The opening of a task's environment
-    /// is bounded in the same way. 0: no such try is repeated. Default 180.
+    /// each such try, all the time that is no finished turn's: the sandbox's start, a past that is played again and the policy's
+    /// answer before it broke count as well, so that one retry is always allowed. From the second such try on, once so many are
+    /// lost, it is not played anew, however many further tries it would have, so that what hangs is not waited for again and
+    /// again. The opening of a task's environment is bounded in the same way. 0: such tries are repeated once. Default 180.
     pub stall_patience_secs: u64,
     /// What the policy sees.
     pub context: ContextConfig,

@@ -86,21 +86,25 @@ enum Try {
 /// The time that the tries of one episode, or of one start, have lost to what broke after a wait.
 struct Stalls {
     lost: Duration,
+    /// How many of them broke so.
+    num: u32,
     patience: Duration,
 }
 
 impl Stalls {
     fn new(config: &CollectConfig) -> Self {
         let patience = Duration::from_secs(config.episode.stall_patience_secs);
-        Self { lost: Duration::ZERO, patience }
+        Self { lost: Duration::ZERO, num: 0, patience }
     }
 
-    /// Counts a try that broke at this boundary, so long after it last got anywhere; whether there is to be no other.
+    /// Counts a try that broke at this boundary, so long after it last got anywhere; whether there is to be no other. There is always a second one: what it lost is
+    /// not the failed call's time alone, but that of the sandbox's start, of a past that was played again and of the policy's last answer as well.
     fn are_spent(&mut self, boundary: Boundary, stalled: Duration) -> bool {
         match boundary {
             Boundary::Environment | Boundary::Grader => {
                 self.lost += stalled;
-                self.lost >= self.patience
+                self.num += 1;
+                self.num > 1 && self.lost >= self.patience
             }
             // Policies and sandboxes are waited for by settings of their own.
             Boundary::Policy | Boundary::Sandbox | Boundary::Cancelled => false,
@@ -534,5 +538,31 @@ impl Shared<'_> {
     fn tally(&self, change: impl FnOnce(&mut CollectionCounts)) {
         let mut tallies = self.tallies.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut tallies.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_broke_once_is_played_anew_however_long_it_took() {
+        let after = |patience, tries: &[(Boundary, u64)]| {
+            let mut stalls =
+                Stalls { lost: Duration::ZERO, num: 0, patience: Duration::from_secs(patience) };
+            let mut spent = |&(boundary, seconds): &(Boundary, u64)| {
+                stalls.are_spent(boundary, Duration::from_secs(seconds))
+            };
+            tries.iter().map(&mut spent).collect::<Vec<_>>()
+        };
+        let (environment, grader) = (Boundary::Environment, Boundary::Grader);
+        // A slow start or a slow policy is no reason to give up what broke for the first time.
+        assert_eq!(after(180, &[(environment, 1000), (environment, 0)]), [false, true]);
+        assert_eq!(after(0, &[(grader, 0), (grader, 0)]), [false, true]);
+        let tries = [(environment, 100), (grader, 79), (environment, 1)];
+        assert_eq!(after(180, &tries), [false, false, true]);
+        // Others count neither as tries nor as time.
+        let tries = [(Boundary::Sandbox, 1000), (environment, 200), (Boundary::Policy, 1000)];
+        assert_eq!(after(180, &tries), [false, false, false]);
     }
 }

@@ -837,7 +837,7 @@ mod tests {
         let mut origin = FakeEnvironment::new();
         origin.step_time = Duration::from_secs(1000);
         let policy = Arc::new(ScriptedPolicy::new(["right"]));
-        for (patience, tries) in [(0, 1), (100, 1), (180, 2), (250, 3), (100_000, 4)] {
+        for (patience, tries) in [(0, 2), (100, 2), (180, 2), (250, 3), (100_000, 4)] {
             let episode =
                 EpisodeConfig { stall_patience_secs: patience, ..EpisodeConfig::default() };
             let config = CollectConfig { group_size: 1, episode, ..CollectConfig::default() };

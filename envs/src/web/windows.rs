@@ -38,7 +38,7 @@ impl Windows {
     }
 
     /// Begins an episode of MiniWoB++, in a window that another one has left where there is one: in its page where that is wanted and
-    /// possible, else with the page loaded anew.
+    /// possible, else with the page loaded anew. Who played before leaves nothing to go back to, and where a page is loaded nothing stored.
     pub(super) async fn begin(
         &self,
         pages: &Arc<Pages>,

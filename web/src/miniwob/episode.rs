@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use spar_core::ToolSpec;
 
-use super::pages::Pages;
+use super::pages::{ORIGIN, Pages};
 use super::seed::page_seed;
 use crate::connection::Reply;
 use crate::{
@@ -232,12 +232,14 @@ impl Episode {
     /// As [`Episode::begin`]; the window cannot be used any longer then.
     pub async fn again(&mut self, seed: u64) -> Result<Shown, WebError> {
         self.has_grown().await?;
-        let is_same = !self.tab.is_closed() && is_at(&self.tab, &self.task);
+        let stays = !self.tab.is_closed() && !self.tab.is_loading();
+        let is_same = stays && is_at(&self.tab, &self.task);
         let is_safe = super::tasks::is_safe_in_page(&self.task, self.options.reads_tree());
-        match self.options.reset == Reset::InPage && is_same && is_safe && self.has_one_tab() {
-            true => self.start(seed).await,
-            false => self.load(seed).await,
+        if self.options.reset == Reset::InPage && is_same && is_safe && self.has_one_tab() {
+            return self.start(seed).await;
         }
+        self.forget_stored().await?;
+        self.load(seed).await
     }
 
     /// Whether an episode of another task may begin in the window with [`Episode::again_with`].
@@ -253,6 +255,12 @@ impl Episode {
     pub async fn again_with(&mut self, task: &str, seed: u64) -> Result<Shown, WebError> {
         task.clone_into(&mut self.task);
         self.again(seed).await
+    }
+
+    /// The tab that it is played in.
+    #[cfg(test)]
+    pub(super) fn tab(&self) -> &Tab {
+        &self.tab
     }
 
     /// What the task demands.
@@ -301,6 +309,15 @@ impl Episode {
         self.actor.leave();
     }
 
+    /// Forgets what pages have stored, cookies included.
+    async fn forget_stored(&mut self) -> Result<(), WebError> {
+        let window = self.actor.window();
+        // What is the tab's alone is forgotten where it shows one of these pages; no command clears it from elsewhere.
+        let of_tab = "try { sessionStorage.clear(); } catch { }";
+        drop(window.tab()?.send_expression(of_tab));
+        window.clear_origin(ORIGIN).await
+    }
+
     async fn load(&mut self, seed: u64) -> Result<Shown, WebError> {
         self.tab = self.actor.window().tab()?;
         let url = Pages::url(&self.task);
@@ -331,7 +348,10 @@ impl Episode {
             super::tasks::renews(&self.task)
         );
         let tab = self.actor.window().tab()?;
+        // Nobody goes back to what was played, or to the empty page, before: the window may be fresh or not.
+        let forgotten = tab.send("Page.resetNavigationHistory", Value::Null);
         let mut looked = look(&tab, &self.view_options(&begin)).await?;
+        forgotten.within(tab.patience()).await?;
         let begun = told(&mut looked);
         self.goal = begun.get("goal").and_then(Value::as_str).unwrap_or_default().to_owned();
         self.show(&tab, looked, None).await
@@ -368,13 +388,21 @@ impl Episode {
     /// Lets the page go on, and reads it.
     async fn look(&mut self, due: &Due, error: Option<String>) -> Result<Shown, WebError> {
         let tab = self.actor.window().tab()?;
+        let documents = tab.documents();
         let (looked, error) = match look(&tab, &self.view_options(&due.expression())).await {
             Ok(mut looked) => {
                 let error = error.or(due.error(&told(&mut looked))?);
                 let has_left = due.has_action() && tab.is_loading();
                 ((!has_left).then_some(looked), error)
             }
-            // A page that goes elsewhere while it is read takes the script with it.
+            // In a page that stays what it is the action's script has raised.
+            Err(WebError::Script { message })
+                if due.has_action() && !tab.is_loading() && tab.documents() == documents =>
+            {
+                let raised = message.lines().next().unwrap_or_default().to_owned();
+                (None, error.or(Some(format!("Error: {raised}"))))
+            }
+            // A page that goes elsewhere while it is read takes the script with it; a command is refused where that is so.
             Err(WebError::Script { .. } | WebError::Refused { .. }) => (None, error),
             Err(error) => return Err(error),
         };

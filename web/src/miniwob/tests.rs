@@ -84,6 +84,31 @@ async fn chromium_miniwob_loads_its_tasks_and_equal_seeds_show_equal_pages() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Chromium"]
+async fn chromium_miniwob_windows_know_nothing_of_episodes_before() {
+    let Some(pages) = pages() else { return };
+    let browsers = browsers();
+    let (first, second) = ("click-button", "click-link");
+    let store = "document.cookie = 'a=1'; localStorage.a = 1; sessionStorage.a = 1;";
+    let stored = "document.cookie + localStorage.length + sessionStorage.length";
+    let options = Options { grows: false, observing: Observing::Both, ..Options::default() };
+    let begin = |task: &'static str| Episode::begin(&browsers, &pages, task, 5, options.clone());
+    let (mut fresh, shown) = begin(second).await.unwrap();
+    let untouched = fresh.tab().evaluate(stored).await.unwrap();
+    let back = fresh.act("go_back()").await.unwrap();
+    assert!(!back.is_over, "there is nothing to go back to");
+    let (mut worn, _) = begin(first).await.unwrap();
+    worn.tab().evaluate(store).await.unwrap();
+    let again = worn.again_with(second, 5).await.unwrap();
+    assert_eq!(again.text, shown.text);
+    assert_eq!(worn.tab().evaluate(stored).await.unwrap(), untouched);
+    assert_eq!(worn.act("go_back()").await.unwrap(), back);
+    fresh.leave();
+    worn.leave();
+    browsers.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Chromium"]
 async fn chromium_miniwob_shows_the_same_in_a_page_that_goes_on() {
     let Some(pages) = pages() else { return };
     let browsers = browsers();
