@@ -25,7 +25,7 @@ const VOCABULARY: usize = 12;
 /// Every objective that groups can be trained by, with each aggregation that it takes. What would leave tokens out by
 /// chance leaves none out, and of the divergence from a reference model no two words are lost: it counts every token
 /// that is trained once, whatever it weighs. No value is held back by its clip: all are as they were.
-const OBJECTIVES: [&str; 29] = [
+const OBJECTIVES: [&str; 31] = [
     "name = 'clip'",
     "name = 'clip'\naggregation = 'sample_mean'",
     "name = 'clip'\naggregation = { sample_sum = { constant = 7.0 } }",
@@ -52,9 +52,11 @@ const OBJECTIVES: [&str; 29] = [
     "name = 'opmd'",
     "name = 'policy_gradient'",
     "name = 'rec'",
+    "name = 'rl_plus'",
     "name = 'sapo_gate'",
     "name = 'sppo'",
     "name = 'topr'",
+    "name = 'values_alone'\nvalue_loss = {}",
     "name = 'vespo'",
 ];
 

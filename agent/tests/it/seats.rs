@@ -642,6 +642,17 @@ impl Environment for Noting {
 /// What is collected of it with a scaffold, and what it heard.
 async fn collect_noting(
     seats: usize,
+    kind: (bool, bool),
+    scaffold: &str,
+    answer: &'static str,
+) -> (Collection, Vec<&'static str>, Vec<Trajectory>) {
+    collect_group_noting(1, seats, kind, scaffold, answer).await
+}
+
+/// The same of a group of several.
+async fn collect_group_noting(
+    group_size: usize,
+    seats: usize,
     (is_slow, is_broken): (bool, bool),
     scaffold: &str,
     answer: &'static str,
@@ -675,7 +686,7 @@ async fn collect_noting(
         cancellation: &Cancellation::new(),
         on_episode: &|played| failed.lock().unwrap().push(played.record.clone()),
     };
-    let mut config = CollectConfig { group_size: 1, refills: 0, ..CollectConfig::default() };
+    let mut config = CollectConfig { group_size, refills: 0, ..CollectConfig::default() };
     config.episode.scaffold = ScaffoldChoice::named(scaffold).unwrap();
     let collection = collect_groups(&request, &config).await;
     let heard = heard.lock().unwrap().clone();
@@ -686,9 +697,11 @@ async fn collect_noting(
 async fn an_environment_knows_whether_its_tools_are_called_before_it_is_reset() {
     for seats in [1, 2] {
         let call = "<tool_call>\n{\"name\": \"none\", \"arguments\": {}}\n</tool_call>";
-        let (collection, heard, _) = collect_noting(seats, (false, false), "tools", call).await;
+        let (collection, heard, _) =
+            collect_group_noting(2, seats, (false, false), "tools", call).await;
         assert_eq!(heard[..2], ["tools", "reset"], "{seats} seats");
-        // The environment of the group's member was brought up anew, and is told as early.
+        // The first member has the environment that the group was begun with; that of the second was brought up anew, and is told as early.
+        assert_eq!(heard.iter().filter(|it| **it == "reset").count(), 2, "{heard:?}");
         let again = heard.iter().rposition(|it| *it == "reset").unwrap();
         assert!(again > 1 && heard[again - 1] == "tools", "{heard:?}");
         let all = &collection.groups[0].trajectories;

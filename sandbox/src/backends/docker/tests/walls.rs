@@ -73,9 +73,10 @@ async fn a_sandbox_joins_and_leaves_the_network_of_sandboxes_while_it_runs() {
     let backend = backend().await;
     let other = backend.create(&bridged).await.unwrap();
     let sandbox = sandbox().await;
-    let look = "ls /sys/class/net; cut -f 1,3 /proc/net/route";
+    // How interfaces are numbered is the engine's business: those of before may count.
+    let look = "(ls /sys/class/net; cut -f 1,3 /proc/net/route) | sed 's/eth[0-9]*/eth/'";
     let (whole, nothing) = (sh(&*other, look).await, sh(&*sandbox, look).await);
-    assert!(whole.contains("eth0") && !nothing.contains("eth0"), "{whole}\n{nothing}");
+    assert!(whole.contains("eth") && !nothing.contains("eth"), "{whole}\n{nothing}");
     let resolver = "cat /etc/resolv.conf";
     let resolves = sh(&*other, resolver).await;
     let list = NetworkPolicy::allow(["example.org".parse().unwrap()]);
@@ -95,15 +96,15 @@ async fn a_sandbox_joins_and_leaves_the_network_of_sandboxes_while_it_runs() {
     }
     assert!(processes(&*sandbox).await.iter().any(|name| name.contains("sleep")));
     let fork = sandbox.fork().await.unwrap();
-    assert!(sh(&*fork, look).await.contains("eth0"));
+    assert!(sh(&*fork, look).await.contains("eth"));
     fork.close().await.unwrap();
     // Nor does starting it anew bring back what it was made with.
     other.set_network(&NetworkPolicy::None).await.unwrap();
     let engine = backend.engine(0);
     engine.docker.restart_container(other.id(), None).await.unwrap();
-    assert!(!sh(&*other, look).await.contains("eth0"));
+    assert!(!sh(&*other, look).await.contains("eth"));
     engine.docker.restart_container(sandbox.id(), None).await.unwrap();
-    assert!(sh(&*sandbox, look).await.contains("eth0"));
+    assert!(sh(&*sandbox, look).await.contains("eth"));
     sandbox.close().await.unwrap();
     other.close().await.unwrap();
 }
