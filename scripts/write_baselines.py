@@ -5,7 +5,7 @@
 
 Each suite's test splits are played with `spar eval --policy no-op`, `random` and `oracle`; without names, all that `spar list suites`
 tells. What cannot be played here (a server or a sandbox is lacking, actions cannot be listed for a random player) is a dash, with the
-reason below the table. `--json FILE` keeps the figures.
+reason below the table. `--json FILE` keeps the figures as they come: a run that was broken off goes on from them.
 """
 
 import argparse
@@ -74,17 +74,29 @@ def main():
     unknown = [name for name in arguments.suites if name not in names]
     if unknown:
         parser.error(f"no suite is called {', '.join(unknown)}; there are {', '.join(names)}")
+    settings = {name: getattr(arguments, name) for name in ("limit", "seed", "backend")}
+    kept = {"settings": settings, "suites": {}}
+    if arguments.json and arguments.json.exists():
+        kept = json.loads(arguments.json.read_text())
+        if kept["settings"] != settings:
+            parser.error(f"{arguments.json} is of other settings: {kept['settings']}")
     rows, reasons = {}, []
     for suite in arguments.suites or names:
         rows[suite] = {}
+        played = kept["suites"].setdefault(suite, {})
         for player in PLAYERS:
-            scores, why = play(arguments, suite, player)
-            rows[suite][player] = pooled(scores) if scores else None
+            if player not in played:
+                scores, why = play(arguments, suite, player)
+                played[player] = {"result": pooled(scores) if scores else None, "why": why}
+                if arguments.json:
+                    # Whole or not at all, whenever this ends.
+                    part = arguments.json.with_suffix(".part")
+                    part.write_text(json.dumps(kept, indent=1) + "\n")
+                    part.replace(arguments.json)
+            rows[suite][player], why = played[player]["result"], played[player]["why"]
             if why:
                 reasons.append((suite, player, why))
             print(f"{suite}, {player}: {why or cell(rows[suite][player])}", file=sys.stderr)
-    if arguments.json:
-        arguments.json.write_text(json.dumps(rows, indent=1) + "\n")
     lines = [
         "# Baselines",
         "",
