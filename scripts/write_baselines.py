@@ -101,7 +101,8 @@ def main():
         "# Baselines",
         "",
         "What a player earns for doing nothing, by chance, and who sees the whole state, on the test splits of the suites that ship: success and mean",
-        "reward of an episode. A trained policy has to be held against the first two. Written by `scripts/write_baselines.py`",
+        "reward of an episode. A trained policy has to be held against the first two. In games of several, the player sits at every seat, so that",
+        "shares are of all seats: what they reach against others is in [games.md](games.md). Written by `scripts/write_baselines.py`",
         f"on {datetime.date.today()}, {arguments.limit} tasks of each split at most, seed {arguments.seed}.",
         "",
         "| suite | episodes | does nothing | by chance | oracle | turns of the oracle |",
@@ -115,7 +116,8 @@ def main():
         lines.append(f"| `{suite}` | {episodes} | " + " | ".join(cell(results[p]) for p in PLAYERS) + f" | {turns} |")
     if reasons:
         lines += ["", "Not played:", ""]
-        lines += [f"- `{suite}`, {player}: {why}" for suite, player, why in reasons]
+        home = str(Path.home())
+        lines += [f"- `{suite}`, {player}: {why.replace(home, '~')}" for suite, player, why in reasons]
     arguments.out.write_text("\n".join(lines) + "\n")
 
 
