@@ -118,6 +118,9 @@ def main():
         lines += ["", "Not played:", ""]
         home = str(Path.home())
         lines += [f"- `{suite}`, {player}: {why.replace(home, '~')}" for suite, player, why in reasons]
+    left_out = [name for name in names if name not in rows]
+    if left_out:
+        lines += ["", "Not asked for here: " + ", ".join(f"`{name}`" for name in left_out) + "."]
     arguments.out.write_text("\n".join(lines) + "\n")
 
 
