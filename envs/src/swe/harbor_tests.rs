@@ -67,17 +67,21 @@ async fn waits_until_it_is_healthy(backend: &str) {
     assert_eq!(steps[0].observation.text, "3\n[exit code 0]");
     assert!(verdict.success, "{}", verdict.details);
     let (_folder, sick) = folder(&config("echo no; exit 3", ""), &files);
-    let mut env = Swe::open(&sick, &Resources::with_sandboxes(sandboxes(backend))).unwrap();
+    let told = not_set_up(&sick, &Resources::with_sandboxes(sandboxes(backend))).await;
+    let detail = "`echo no; exit 3` exited with 3: not ready after 4 failures in a row: no";
+    assert_eq!(told, format!("set up the sandbox: {detail}"));
+}
+
+/// Why the sandbox of a task is not set up.
+async fn not_set_up(task: &Task, resources: &Resources) -> String {
+    let mut env = Swe::open(task, resources).unwrap();
     env.reset(Seed::from_u64(0)).await.unwrap();
     let error = env.prepare().await.unwrap_err();
     let EnvironmentError::Sandbox { phase: SandboxPhase::SetUp, source } = &error else {
         panic!("{error}");
     };
-    assert_eq!(
-        source.to_string(),
-        "set up the sandbox: `echo no; exit 3` exited with 3: not ready after 4 failures in a row: no"
-    );
     env.close().await.unwrap();
+    source.to_string()
 }
 
 /// The command of a service runs where the agent works.
@@ -298,17 +302,10 @@ async fn networks_of_steps_are_refused_where_sandboxes_have_one_for_all_their_li
     let (_folder, task) = three_steps(
         "agent = { network_mode = \"allowlist\" , allowed_hosts = [\"example.org\"] }\n",
     );
-    let mut env = Swe::open(&task, &fake()).unwrap();
-    env.reset(Seed::from_u64(0)).await.unwrap();
-    let error = env.prepare().await.unwrap_err();
-    let EnvironmentError::Sandbox { phase: SandboxPhase::SetUp, source } = &error else {
-        panic!("{error}");
-    };
     assert_eq!(
-        source.to_string(),
+        not_set_up(&task, &fake()).await,
         "change the network of a sandbox between steps with the backend `fake`, which cannot do that"
     );
-    env.close().await.unwrap();
 }
 
 /// The task of a folder with these servers, whose programs are put into the sandbox before anything else.
