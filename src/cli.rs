@@ -229,7 +229,7 @@ pub(crate) struct PlayerArguments {
     /// Left out, as the run says, or `tools` for tasks that are played by calls alone.
     #[arg(long, value_name = "NAME", value_parser = ScaffoldChoice::named)]
     pub(crate) scaffold: Option<ScaffoldChoice>,
-    /// How actions are read in answers; `spar list parsers` tells the names. Left out, as the scaffold has it.
+    /// How actions are read in answers; `spar list parsers` tells the names. Left out, as scaffold and environment have it.
     #[arg(long, value_name = "NAME", value_parser = ParserChoice::named)]
     pub(crate) parser: Option<ParserChoice>,
     /// What becomes of the conversation as it grows; `spar list contexts` tells the names. Left out, as the run or

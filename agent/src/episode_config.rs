@@ -49,7 +49,8 @@ pub struct EpisodeConfig {
     /// How the task is put to the policy, and whether tools are offered: one of `spar list scaffolds`. Default
     /// `plain`.
     pub scaffold: ScaffoldChoice,
-    /// How actions are read. Default absent: as the scaffold has it, which is `plain` in `plain`.
+    /// How actions are read. Default absent: as the scaffold has it; where that is `plain`, the first line, all of an answer in
+    /// environments that find what counts in it by themselves, such as questions and games of TextArena.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parser: Option<ParserChoice>,
     /// Whether a policy that can be held to it must answer with an admissible action, where the
@@ -123,7 +124,17 @@ impl EpisodeConfig {
         ConfigError::refuse(self.problems())
     }
 
-    /// The parser that reads actions.
+    /// The parser that reads actions in an environment: the one that is chosen, or else the scaffold's, where `plain` gives way
+    /// to `whole` in environments that [find what counts by themselves](Environment::reads_whole_answers).
+    pub fn parser_in(&self, environment: &dyn Environment) -> &ParserChoice {
+        let is_left_open = self.parser.is_none() && self.parser().is_plain();
+        match is_left_open && environment.reads_whole_answers() {
+            true => ParserChoice::whole(),
+            false => self.parser(),
+        }
+    }
+
+    /// The parser that reads actions, wherever that does not depend on the environment.
     pub fn parser(&self) -> &ParserChoice {
         self.parser.as_ref().unwrap_or(self.scaffold.parser())
     }

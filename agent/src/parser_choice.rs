@@ -1,7 +1,7 @@
 //! Which parser reads the actions of an episode.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use spar_core::registry::RowError;
@@ -10,6 +10,13 @@ use spar_parsers::{ActionParser, CallRules, Parsed, WriteError, open_parser, par
 
 /// The parser whose answers are the actions themselves.
 const PLAIN: &str = "plain";
+
+/// The parser that takes all of an answer for the action.
+const WHOLE: &str = "whole";
+
+/// What reads answers in environments that find what counts there by themselves.
+static WHOLE_ANSWERS: LazyLock<ParserChoice> =
+    LazyLock::new(|| ParserChoice::named(WHOLE).expect("it is in the table"));
 
 /// Which parser reads the actions in what a policy wrote; in recipes its name, such as `"tags"`.
 #[derive(Clone)]
@@ -23,6 +30,16 @@ impl ParserChoice {
     /// [`RowError`] lists the names that there are.
     pub fn named(name: &str) -> Result<Self, RowError> {
         open_parser(name).map(Self)
+    }
+
+    /// The parser that takes all of an answer for the action, `whole`.
+    pub(crate) fn whole() -> &'static Self {
+        &WHOLE_ANSWERS
+    }
+
+    /// Whether answers are the actions themselves, of which the first line counts.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.name() == PLAIN
     }
 
     /// The parser's name.
@@ -70,7 +87,7 @@ impl ParserChoice {
 
     /// The answers that are read as one of `actions`; those that the syntax cannot say are left out.
     pub fn choices(&self, actions: &Choices) -> Choices {
-        if self.name() == PLAIN {
+        if [PLAIN, WHOLE].contains(&self.name()) {
             return Arc::clone(actions);
         }
         let mut answers: Vec<Arc<str>> = actions

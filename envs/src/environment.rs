@@ -158,6 +158,12 @@ pub trait Environment: Send {
         false
     }
 
+    /// Whether it finds what counts in an answer of any length by itself, so that all of an answer is the action where
+    /// nobody has said how actions are read. Default false: then its first line is.
+    fn reads_whole_answers(&self) -> bool {
+        false
+    }
+
     /// Whether what all seats earn in an episode always adds up to zero. Default false.
     fn is_zero_sum(&self) -> bool {
         false
@@ -349,6 +355,10 @@ impl Environment for &mut (dyn Environment + '_) {
 
     fn takes_any_words(&self) -> bool {
         (**self).takes_any_words()
+    }
+
+    fn reads_whole_answers(&self) -> bool {
+        (**self).reads_whole_answers()
     }
 
     fn is_zero_sum(&self) -> bool {

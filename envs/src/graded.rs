@@ -170,6 +170,10 @@ impl Environment for Graded {
         self.inner.takes_any_words()
     }
 
+    fn reads_whole_answers(&self) -> bool {
+        self.inner.reads_whole_answers()
+    }
+
     fn is_zero_sum(&self) -> bool {
         self.inner.is_zero_sum()
     }

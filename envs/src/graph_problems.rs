@@ -103,6 +103,10 @@ impl Environment for GraphProblems {
         vec![self.problem.family().to_owned(), level.to_owned()]
     }
 
+    fn reads_whole_answers(&self) -> bool {
+        true
+    }
+
     async fn reset(&mut self, _seed: Seed) -> Result<Observation, EnvironmentError> {
         (self.is_asked, self.answer) = (true, None);
         Ok(Observation::new(self.problem.question()))

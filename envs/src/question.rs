@@ -101,6 +101,11 @@ impl Environment for Question {
         NAME
     }
 
+    /// Graders and what is compared find the answer behind what leads to it; one that is chosen from a list is all there is.
+    fn reads_whole_answers(&self) -> bool {
+        self.admissible.is_none()
+    }
+
     async fn reset(&mut self, _seed: Seed) -> Result<Observation, EnvironmentError> {
         (self.is_asked, self.answer) = (true, None);
         Ok(Observation {

@@ -168,6 +168,10 @@ impl Environment for ReasoningGym {
         vec![self.shared.name.to_owned(), self.shared.category.to_owned()]
     }
 
+    fn reads_whole_answers(&self) -> bool {
+        true
+    }
+
     async fn reset(&mut self, _seed: Seed) -> Result<Observation, EnvironmentError> {
         (self.is_asked, self.answer) = (true, None);
         Ok(Observation::new(self.shared.item.question.as_str()))

@@ -291,6 +291,11 @@ impl Environment for TextGame {
         self.game.row().open.takes_any_words
     }
 
+    /// As the package does: a move stands in brackets wherever it is said.
+    fn reads_whole_answers(&self) -> bool {
+        true
+    }
+
     async fn reset(&mut self, seed: Seed) -> Result<Observation, EnvironmentError> {
         self.game.begin(self.seed);
         self.episode = Some(Episode {

@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::ends::{Limit, failed, late, policy_end, truncated};
 use crate::back_off::BackOff;
 use crate::contexts::{ReasoningRule, split_thoughts};
-use crate::{EpisodeConfig, Player};
+use crate::{EpisodeConfig, ParserChoice, Player};
 
 /// The longest wait before a policy is asked again.
 const MAX_DELAY: Duration = Duration::from_secs(30);
@@ -35,13 +35,13 @@ pub(super) async fn answer(
     task_end: Option<Instant>,
     (turn, tools): (u32, &[ToolSpec]),
 ) -> Result<Answer, EndReason> {
-    let parser = config.parser();
+    let parser = config.parser_in(environment);
     let (action, encoder) = match player {
         Player::Policy(policy) => {
             let source = source_of(&request);
             let mut completion = ask_in_time(policy, request, config, task_end).await?;
             close_call(config, &mut completion, tools);
-            let parsed = read(config, &completion, tools, turn);
+            let parsed = read(config, parser, &completion, tools, turn);
             if parsed.is_invalid() {
                 keep_unread(&mut completion);
             }
@@ -134,6 +134,7 @@ fn source_of(request: &CompletionRequest) -> Source {
 /// Reads what a policy answered.
 fn read(
     config: &EpisodeConfig,
+    parser: &ParserChoice,
     completion: &Completion,
     tools: &[ToolSpec],
     turn: u32,
@@ -150,12 +151,10 @@ fn read(
             ParsedAction::Invalid { reason: "a tool was called, and there are none".to_owned() }
         }
         Some(Err(malformed)) => ParsedAction::Invalid { reason: malformed.to_string() },
-        None if config.context.reasoning == ReasoningRule::Inline => {
-            config.parser().parse(text, tools)
-        }
+        None if config.context.reasoning == ReasoningRule::Inline => parser.parse(text, tools),
         None => {
             let (thoughts, said) = split_thoughts(text);
-            let mut parsed = config.parser().parse(said, tools);
+            let mut parsed = parser.parse(said, tools);
             if let ParsedAction::Action { spans, reasoning, .. } = &mut parsed {
                 // They are places in the whole.
                 let start = text.len() - said.len();
@@ -289,7 +288,8 @@ mod tests {
         let answer = |text: &str, calls| {
             let mut completion = Completion::new("endpoint", text, StopCause::ToolCalls);
             completion.calls = calls;
-            let parsed = read(&EpisodeConfig::default(), &completion, &[], 0);
+            let config = EpisodeConfig::default();
+            let parsed = read(&config, config.parser(), &completion, &[], 0);
             assert!(parsed.is_invalid());
             keep_unread(&mut completion);
             completion.text

@@ -27,7 +27,7 @@ use crate::collect::panic_text;
 use crate::contexts::{Context, Next, Prompt};
 use crate::scaffolds::{ToolUse, Unread};
 use crate::spend::EpisodeTally;
-use crate::{EpisodeConfig, Player, error_chain};
+use crate::{EpisodeConfig, ParserChoice, Player, error_chain};
 
 /// Why no action was read in a turn whose answer was still being written when its episode was paused.
 pub(crate) const UNFINISHED: &str = "it was still being written when the episode was paused";
@@ -483,7 +483,7 @@ impl<'a> EpisodeInProgress<'a> {
         let tools = self.offered_tools(index);
         let prompt = self.context.prompt(&tools).map_err(|error| policy_end(&error))?;
         let admissible = self.admissible.as_ref().filter(|_| config.constrain_to_admissible);
-        let choices = admissible.map(|actions| config.parser().choices(actions));
+        let choices = admissible.map(|actions| self.parser().choices(actions));
         let grammar = if choices.is_some() { None } else { self.grammar(&tools) };
         let begun = self.partial.ids.len();
         let player = self.player(index);
@@ -581,7 +581,7 @@ impl<'a> EpisodeInProgress<'a> {
         if !terminated {
             if let Some(action) = &step.observation.carried_out {
                 let index = self.trajectory.turns.len();
-                let written = self.config.parser().write(action, &self.trajectory.tools_at(index));
+                let written = self.parser().write(action, &self.trajectory.tools_at(index));
                 written.map_err(|error| {
                     let detail = format!("what was carried out has no words: {error}");
                     failed(Boundary::Environment, &detail)
@@ -736,6 +736,11 @@ impl<'a> EpisodeInProgress<'a> {
         Step { valid: true, terminated: true, ..unchanged }
     }
 
+    /// What reads actions here.
+    fn parser(&self) -> &'a ParserChoice {
+        self.config.parser_in(&*self.environment)
+    }
+
     /// The tools that are offered in this turn, which are recorded where they are others than before.
     fn offered_tools(&mut self, turn: usize) -> Arc<[ToolSpec]> {
         if !self.config.offers_tools() {
@@ -759,14 +764,14 @@ impl<'a> EpisodeInProgress<'a> {
         if let Some(calls) = self.calls.as_ref().filter(|calls| *calls.tools == **tools) {
             return calls.grammar.clone();
         }
-        let grammar = self.config.parser().call_grammar(tools, rules).map(Arc::new);
+        let grammar = self.parser().call_grammar(tools, rules).map(Arc::new);
         self.calls = Some(Calls { tools: Arc::clone(tools), grammar: grammar.clone() });
         grammar
     }
 
     /// The answer to a turn in which no action could be read: nothing has changed.
     fn unread(&self, reason: &str, completion: &Completion) -> Step {
-        let actions = self.config.parser().candidates(&completion.text);
+        let actions = self.parser().candidates(&completion.text);
         let told = self.config.scaffold.format_error(&Unread {
             reason,
             actions: &actions,

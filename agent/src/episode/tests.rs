@@ -4,12 +4,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use serde_json::json;
 use spar_core::{
     Action, Boundary, Completion, CompletionRequest, EndReason, Limit, Message, Observation,
     Policy, PolicyError, PolicyVersion, RewardPart, Role, Sample, Seat, Seed, Source, Spend, Step,
     StopCause, Trajectory, Verdict,
 };
-use spar_envs::{Environment, EnvironmentError, TimeRules};
+use spar_envs::{Environment, EnvironmentError, ReasoningGym, TimeRules};
+use spar_tasks::Task;
 use tokio::time::{Instant, sleep};
 
 use super::*;
@@ -180,6 +182,26 @@ async fn demonstrators_write_as_policies_have_to() {
             assert_eq!(turn.text, format!("<action>{action}</action>"));
         }
     }
+}
+
+#[tokio::test]
+async fn environments_that_find_what_counts_are_given_whole_answers() {
+    let parameters = json!({ "seed": 1, "dataset": "rotate_matrix" });
+    let task = Task { environment: "reasoning-gym".to_owned(), parameters, ..fake_task(0) };
+    let mut puzzle = ReasoningGym::open(&task).unwrap();
+    let config = EpisodeConfig::default();
+    let shown = run_with(&mut puzzle, Player::Oracle { encoder: None }, &config).await;
+    let right = &shown.turns[0].text;
+    assert!(shown.success && right.lines().count() > 1, "{right}");
+
+    let said = format!("First I turn it.\n\n{right}");
+    let policy = ScriptedPolicy::new([&*said]);
+    let told = run_with(&mut puzzle, Player::Policy(&policy), &config).await;
+    assert!(told.success && said_in(&told.turns[0].parsed) == Some(&*said), "{:?}", told.turns);
+    // Who chooses a parser has that one.
+    let config = EpisodeConfig { parser: Some(ParserChoice::default()), ..config };
+    let cut = run_with(&mut puzzle, Player::Policy(&policy), &config).await;
+    assert!(!cut.success && said_in(&cut.turns[0].parsed) == Some("First I turn it."));
 }
 
 #[tokio::test]

@@ -259,6 +259,10 @@ impl Environment for MiniWob {
         }
     }
 
+    fn reads_whole_answers(&self) -> bool {
+        true
+    }
+
     async fn reset(&mut self, _seed: Seed) -> Result<Observation, EnvironmentError> {
         self.end();
         let Setting { task, seed, options, pages, actions, .. } = &*self.setting;

@@ -309,6 +309,10 @@ impl Environment for WebShop {
         }
     }
 
+    fn reads_whole_answers(&self) -> bool {
+        true
+    }
+
     async fn reset(&mut self, _seed: Seed) -> Result<Observation, EnvironmentError> {
         self.end();
         let Setting { beginning, task, options, actions, .. } = &*self.setting;

@@ -285,6 +285,10 @@ impl Environment for Site {
         }
     }
 
+    fn reads_whole_answers(&self) -> bool {
+        true
+    }
+
     async fn reset(&mut self, _seed: Seed) -> Result<Observation, EnvironmentError> {
         self.end().await?;
         let Setting { task, world, options, actions, .. } = &*self.setting;

@@ -193,6 +193,10 @@ impl Environment for SemiOnline {
         self.inner.takes_any_words()
     }
 
+    fn reads_whole_answers(&self) -> bool {
+        self.inner.reads_whole_answers()
+    }
+
     async fn step(&mut self, action: &Action) -> Result<Step, EnvironmentError> {
         let misused = |when| EnvironmentError::Misused { call: "step", when };
         let Some(mut course) = self.course.clone() else { return Err(misused("before reset")) };

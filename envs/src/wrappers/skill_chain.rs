@@ -357,6 +357,10 @@ impl Environment for SkillChain {
         self.inner.takes_any_words()
     }
 
+    fn reads_whole_answers(&self) -> bool {
+        self.inner.reads_whole_answers()
+    }
+
     async fn reset(&mut self, seed: Seed) -> Result<Observation, EnvironmentError> {
         if self.chain.at > 0 {
             let Some(start) = self.start.take() else {

@@ -276,6 +276,10 @@ impl Environment for UnaryFeedback {
         self.start.tools()
     }
 
+    fn reads_whole_answers(&self) -> bool {
+        self.start.reads_whole_answers()
+    }
+
     async fn step(&mut self, action: &Action) -> Result<Step, EnvironmentError> {
         let misused = |when| EnvironmentError::Misused { call: "step", when };
         let Some(first) = &self.first else { return Err(misused("before reset")) };
