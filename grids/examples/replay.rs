@@ -1,7 +1,8 @@
-//! Replays recordings of the packages `minigrid` and `crafter`, as `spar conformance` does, without building all of spar.
+//! Replays recordings of the packages `minigrid` and `crafter`, and of those that make
+//! Sokoban's rooms, as `spar conformance` does, without building all of spar.
 //!
 //! ```sh
-//! cargo run -p spar-grids --example replay -- minigrid|crafter FILE_OR_FOLDER
+//! cargo run -p spar-grids --example replay -- minigrid|crafter|sokoban FILE_OR_FOLDER
 //! ```
 
 use std::path::Path;
@@ -11,8 +12,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let report = match &arguments[..] {
         [of, path] if of == "minigrid" => spar_grids::minigrid::replay(Path::new(path))?,
         [of, path] if of == "crafter" => spar_grids::survival::replay(Path::new(path))?,
+        [of, path] if of == "sokoban" => spar_grids::sokoban::replay(Path::new(path))?,
         _ => {
-            return Err("give `minigrid` or `crafter`, and a file or a folder of recordings".into());
+            let told =
+                "give `minigrid`, `crafter` or `sokoban`, and a file or a folder of recordings";
+            return Err(told.into());
         }
     };
     println!(

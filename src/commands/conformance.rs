@@ -111,6 +111,20 @@ pub(crate) const RECORDED: &[Recorded] = &[
         },
     },
     Recorded {
+        name: "sokoban",
+        about: "Rooms of gym-sokoban and of TextArena's Sokoban",
+        replay: |_, traces| {
+            let report = grids::replay_sokoban(traces)?;
+            Ok(Report {
+                files: report.files,
+                traces: report.traces,
+                records: report.records,
+                mismatches: report.mismatches,
+                described: report.described,
+            })
+        },
+    },
+    Recorded {
         name: "games",
         about: "Messages, rewards and reasons of TextArena's games",
         replay: |_, traces| {
@@ -175,6 +189,10 @@ impl fmt::Display for Report {
 /// Compares an environment with recordings of its reference.
 pub(crate) fn conformance(arguments: &ConformanceArguments) -> anyhow::Result<ExitCode> {
     let report = (arguments.environment.replay)(arguments.data.as_deref(), &arguments.traces)?;
+    if report.records == 0 {
+        let shown = arguments.traces.display();
+        anyhow::bail!("could not compare: there is nothing recorded in `{shown}`");
+    }
     if arguments.json {
         print_json(&json!({
             "files": report.files,

@@ -14,6 +14,7 @@ mod survival;
 mod world_environment;
 
 pub use spar_grids::minigrid::{Report as MiniGridReport, replay as replay_minigrid};
+pub use spar_grids::sokoban::replay as replay_sokoban;
 pub use spar_grids::survival::replay as replay_crafter;
 
 pub(crate) use maze::Maze;

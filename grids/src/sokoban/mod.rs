@@ -9,10 +9,12 @@
 //! `random.seed(seed)` and `numpy.random.seed(seed)`, and to the rooms of TextArena 0.7 (MIT). Both lay floors by a random
 //! walk, put boxes on targets and search backwards, by pulls, for where boxes are the farthest from their targets.
 
+mod conformance;
 mod generate;
 mod room;
 mod solve;
 
+pub use conformance::replay;
 pub use generate::{NoRoom, generate};
 pub use room::{Move, Moved, Room, Rules};
 pub use solve::solve;

@@ -58,6 +58,9 @@ impl Recorded for Trace {
             Err(error) => return Some(error.to_string()),
         };
         let found = cells(&world);
+        if found.len() != self.cells.len() {
+            return Some(format!("there are {} cells, not {}", found.len(), self.cells.len()));
+        }
         if let Some(at) = found.bytes().zip(self.cells.bytes()).position(|(a, b)| a != b) {
             let cell = (at / self.size, at % self.size);
             return Some(format!("cell {cell:?} is laid out differently"));
@@ -157,6 +160,7 @@ mod tests {
             report.described.pop().unwrap_or_default()
         };
         assert!(told(&line.replacen("\"seed\":", "\"seed\":9", 1)).contains("laid out"));
+        assert!(told(&line.replacen("\"cells\":\"", "\"cells\":\":", 1)).contains("cells, not"));
         assert!(told(&line.replacen("\"steps\":[[", "\"steps\":[[1", 1)).contains("step 0"));
         assert!(replay_line::<Trace>("{}", &mut Report::default()).is_err());
     }
