@@ -10,16 +10,15 @@ use crate::tab::Tab;
 
 /// Elements and texts of a page that are shown; pages with more are not.
 const MAX_ELEMENTS: usize = 20_000;
-/// Attributes that are told in the text of a page.
-pub(crate) const ATTRIBUTES: [&str; 24] = [
+/// Attributes that are told in the text of a page. None of `data-`: those are notes of a page to itself, in some of
+/// MiniWoB++'s the answer.
+pub(crate) const ATTRIBUTES: [&str; 22] = [
     "alt",
     "aria-label",
     "aria-expanded",
     "aria-selected",
     "cx",
     "cy",
-    "data-index",
-    "data-result",
     "fill",
     "for",
     "height",
