@@ -26,7 +26,7 @@ use crate::{Environment, EnvironmentError, TimeRules, ToolsetChoice};
 /// sticky actions (Machado et al., arXiv 1709.06009), and the concept of renamed actions.
 ///
 /// Every draw derives from the episode's seed and the number of the step, so that forks go on alike; with a probability of 0 all is as without.
-/// The oracle is that of the environment, which does not foresee what is drawn here.
+/// The oracle is that of the environment, who knows which names are exchanged and does not foresee what else is drawn here.
 pub(crate) struct Stochastic {
     name: &'static str,
     inner: Box<dyn Environment>,
@@ -184,6 +184,16 @@ impl Stochastic {
         }
     }
 
+    /// The listed action that is carried out as this one, where names are exchanged now.
+    fn renamed(&self, wanted: &Action) -> Option<Action> {
+        let episode = self.episode.as_ref().filter(|episode| self.is_on(episode.num_steps))?;
+        let listed =
+            episode.admissible.as_ref().filter(|_| matches!(self.noise, Noise::Renamed(_)))?;
+        let said = |done: &Action| done.said().trim() == wanted.said().trim();
+        let mut actions = listed.iter().map(|name| Action::text(&**name));
+        actions.find(|action| self.replaced(action, episode).is_ok_and(|done| said(&done)))
+    }
+
     /// What is seen of an observation.
     fn seen(&self, mut shown: Observation, seed: &Seed, step: u32) -> Observation {
         let mut rng = seed.derive("seen", step).rng();
@@ -285,6 +295,10 @@ impl Environment for Stochastic {
         self.inner.takes_any_words()
     }
 
+    fn reads_whole_answers(&self) -> bool {
+        self.inner.reads_whole_answers()
+    }
+
     async fn step(&mut self, action: &Action) -> Result<Step, EnvironmentError> {
         let misused = |when| EnvironmentError::Misused { call: "step", when };
         let Some(mut episode) = self.episode.clone() else { return Err(misused("before reset")) };
@@ -382,7 +396,8 @@ impl Environment for Stochastic {
     }
 
     fn oracle_action(&self) -> Option<Action> {
-        self.inner.oracle_action()
+        let wanted = self.inner.oracle_action()?;
+        Some(self.renamed(&wanted).unwrap_or(wanted))
     }
 
     fn breaking_actions(&self) -> Vec<Action> {
@@ -520,6 +535,37 @@ mod tests {
         assert_eq!(sudden, [false, false, true, true, true, true, true]);
         let cyclic = seen(play(&drift("cyclic"), 1, &["jump"; 6]).await);
         assert_eq!(cyclic, [false, false, true, true, false, false, true]);
+    }
+
+    #[tokio::test]
+    async fn the_oracle_knows_which_names_are_exchanged() {
+        let goes = async |task: &Task, seed: u64| {
+            let mut env = open_environment(task, &Resources::default()).unwrap();
+            let mut shown = vec![env.reset(Seed::from_u64(seed)).await.unwrap().text];
+            let mut said = Vec::new();
+            while let Some(action) = env.oracle_action()
+                && said.len() < 40
+            {
+                let step = env.step(&action).await.unwrap();
+                said.push(action.said().to_owned());
+                shown.push(step.observation.text);
+                if step.terminated {
+                    break;
+                }
+            }
+            (shown, said)
+        };
+        let mut differ = 0;
+        for seed in 0..8 {
+            let (shown, said) = goes(&lake(json!([])), seed).await;
+            for drift in ["sudden", "cyclic"] {
+                let wrapper = json!([{ "kind": "concept_drift", "drift": drift, "threshold": 1 }]);
+                let (as_shown, renamed) = goes(&lake(wrapper), seed).await;
+                assert_eq!(as_shown, shown, "{drift}");
+                differ += usize::from(renamed != said);
+            }
+        }
+        assert!(differ > 0);
     }
 
     #[test]
