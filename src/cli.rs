@@ -685,7 +685,7 @@ pub(crate) struct ShowArguments {
     /// A name that `spar list AXIS` lists.
     #[arg(
         requires = "path",
-        conflicts_with_all = ["runs", "trajectories", "episode", "failed", "success", "limit"]
+        conflicts_with_all = ["runs", "trajectories", "episode", "failed", "success", "limit", "media"]
     )]
     pub(crate) name: Option<String>,
     /// Folder that holds the runs.
@@ -706,6 +706,10 @@ pub(crate) struct ShowArguments {
     /// Trajectories that are shown at the most.
     #[arg(long, default_value_t = 3)]
     pub(crate) limit: usize,
+    /// Folder in which screenshots and other media of the trajectories that are shown are put, as files that are named
+    /// by their hashes.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) media: Option<PathBuf>,
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,

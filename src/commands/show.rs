@@ -1,12 +1,14 @@
 //! `spar show`: trajectories to read; runs are in `show_run`.
 
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{bail, ensure};
+use anyhow::{Context as _, bail, ensure};
 use serde_json::json;
-use spar::agent::StoredTrajectory;
+use spar::agent::{MediaStore, StoredTrajectory};
 use spar::core::registry::known_names;
-use spar::core::{EndReason, ParsedAction, SeatSpec, Trajectory, Turn};
+use spar::core::{EndReason, Media, Observation, ParsedAction, SeatSpec, Trajectory, Turn};
 use spar::envs::seats_of;
 use spar::registry::tables;
 use spar::trainer::RunFolder;
@@ -19,7 +21,7 @@ use super::train::{named_run, newest_run};
 use super::{print, print_json};
 use crate::cli::ShowArguments;
 
-/// Shows a run, trajectories, or what has a name; never writes.
+/// Shows a run, trajectories, or what has a name; writes nothing but media, where these are asked for.
 pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<ExitCode> {
     if let (Some(axis), Some(name)) = (&arguments.path, &arguments.name) {
         return show_row(&axis.to_string_lossy(), name, arguments.json);
@@ -31,6 +33,7 @@ pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<ExitCode> {
     let wants_trajectories = arguments.trajectories
         || arguments.failed
         || arguments.success
+        || arguments.media.is_some()
         || arguments.episode.is_some();
     if let (Ok(run), false) = (RunFolder::open(&path), wants_trajectories) {
         return show_run(&run, arguments.json);
@@ -65,6 +68,13 @@ pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<ExitCode> {
     if let Some(wanted) = arguments.episode {
         ensure!(matching == 1, "find trajectory {wanted}: there are {total}, numbered from 1");
     }
+    let files =
+        arguments.media.as_deref().map(|into| MediaFiles::new(&folder, into)).transpose()?;
+    for (_, stored) in &shown {
+        files
+            .iter()
+            .try_for_each(|files| stored.trajectory.media().try_for_each(|it| files.write(it)))?;
+    }
     if arguments.json {
         let list: Vec<_> = shown
             .iter()
@@ -82,7 +92,7 @@ pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     for (number, stored) in &shown {
-        print(&transcript(*number, stored))?;
+        print(&transcript(*number, stored, files.as_ref()))?;
     }
     let more = match matching - shown.len() {
         0 => "",
@@ -93,7 +103,7 @@ pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<ExitCode> {
 }
 
 /// A trajectory to read.
-fn transcript(number: usize, stored: &StoredTrajectory) -> String {
+fn transcript(number: usize, stored: &StoredTrajectory, files: Option<&MediaFiles>) -> String {
     let StoredTrajectory { iteration, group, trajectory } = stored;
     let end = match &trajectory.end {
         EndReason::Terminated if trajectory.success => "solved".to_owned(),
@@ -116,9 +126,10 @@ fn transcript(number: usize, stored: &StoredTrajectory) -> String {
         acting,
         trajectory.total_reward(),
     );
+    text += &media_text(&trajectory.first_observation, files, "");
     text += &indented(&trajectory.first_observation.text, "");
     for (index, turn) in trajectory.turns.iter().enumerate() {
-        text += &turn_text(index + 1, turn);
+        text += &turn_text(index + 1, turn, files);
     }
     if let Some(verdict) = &trajectory.verdict
         && !verdict.details.is_empty()
@@ -143,7 +154,7 @@ fn seat_of(trajectory: &Trajectory) -> String {
     }
 }
 
-fn turn_text(number: usize, turn: &Turn) -> String {
+fn turn_text(number: usize, turn: &Turn, files: Option<&MediaFiles>) -> String {
     let mut notes = match turn.is_summary() {
         true => vec!["summary".to_owned()],
         false => vec![format!("state {}", short(&turn.state_key))],
@@ -182,10 +193,55 @@ fn turn_text(number: usize, turn: &Turn) -> String {
         let mark = if result.is_error { "error: " } else { "" };
         text += &indented(&format!("{mark}{}", result.text), "    = ");
     }
-    for media in observation.all_media() {
-        text += &format!("      [{} {}]\n", media.media_type, media.hash);
-    }
+    text += &media_text(observation, files, "      ");
     text + &indented(&observation.text, "      ")
+}
+
+/// What an observation shows beside its text: the files where these are written, else the hashes.
+fn media_text(observation: &Observation, files: Option<&MediaFiles>, indent: &str) -> String {
+    let line = |media: &Media| match files {
+        Some(files) => format!("{indent}[{} {}]\n", media.media_type, files.path(media).display()),
+        None => format!("{indent}[{} {}]\n", media.media_type, media.hash),
+    };
+    observation.all_media().map(line).collect()
+}
+
+/// The media of shown trajectories as files.
+struct MediaFiles {
+    kept: MediaStore,
+    folder: PathBuf,
+}
+
+impl MediaFiles {
+    /// Those that are kept beside the trajectories of a store, or of a file of one, put into a folder, which is made.
+    fn new(trajectories: &Path, into: &Path) -> anyhow::Result<Self> {
+        fs::create_dir_all(into).with_context(|| format!("make folder `{}`", into.display()))?;
+        let store = match trajectories.is_file() {
+            true => trajectories.parent().unwrap_or(trajectories),
+            false => trajectories,
+        };
+        Ok(Self { kept: MediaStore::beside(store), folder: into.to_owned() })
+    }
+
+    /// Where a medium lies: its hash, with the ending that its type has.
+    fn path(&self, media: &Media) -> PathBuf {
+        let kind = media.media_type.rsplit('/').next().unwrap_or_default();
+        let known = ["png", "jpeg", "webp", "gif", "svg+xml", "wav", "mp4", "pdf"];
+        let ending =
+            known.iter().find(|it| **it == kind).map_or("bin", |it| it.trim_end_matches("+xml"));
+        self.folder.join(format!("{}.{ending}", media.hash))
+    }
+
+    /// Writes a medium, unless it is there already.
+    fn write(&self, media: &Media) -> anyhow::Result<()> {
+        let path = self.path(media);
+        if path.is_file() {
+            return Ok(());
+        }
+        let mut media = media.clone();
+        self.kept.load_one(&mut media)?;
+        fs::write(&path, media.bytes()?).with_context(|| format!("write `{}`", path.display()))
+    }
 }
 
 /// The beginning of a state's name, which mostly is a long number.
@@ -196,4 +252,37 @@ fn short(key: &str) -> String {
 
 fn indented(text: &str, indent: &str) -> String {
     text.trim().lines().map(|line| format!("{indent}{line}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn media_are_put_into_files_of_their_type() {
+        let folder = std::env::temp_dir().join(format!("spar-show-media-{}", std::process::id()));
+        let (store, into) = (folder.join("store"), folder.join("a/b"));
+        let picture = Media::new("image/png", *b"a picture");
+        MediaStore::beside(&store).keep(&picture).unwrap();
+        let files = MediaFiles::new(&store, &into).unwrap();
+        // As it stands in a record, without its bytes.
+        let named = json_of(&picture);
+        files.write(&named).unwrap();
+        assert_eq!(fs::read(into.join(format!("{}.png", picture.hash))).unwrap(), b"a picture");
+        let observation = Observation { media: vec![named], ..Observation::new("x") };
+        let shown = media_text(&observation, Some(&files), "  ");
+        assert_eq!(shown, format!("  [image/png {}/{}.png]\n", into.display(), picture.hash));
+        assert_eq!(media_text(&observation, None, ""), format!("[image/png {}]\n", picture.hash));
+
+        let lost = Media::new("../../etc/x", *b"nobody kept it");
+        assert_eq!(files.path(&lost), into.join(format!("{}.bin", lost.hash)));
+        assert!(files.write(&lost).is_ok() && files.write(&json_of(&lost)).is_ok(), "it is there");
+        let lost = json_of(&Media::new("image/gif", *b"nor that"));
+        assert!(files.write(&lost).unwrap_err().to_string().contains(&lost.hash.to_string()));
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    fn json_of(media: &Media) -> Media {
+        serde_json::from_value(json!(media)).unwrap()
+    }
 }
