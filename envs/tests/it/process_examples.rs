@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use futures::future::join_all;
 use serde_json::json;
@@ -102,7 +103,7 @@ async fn programs_in_python_keep_to_the_protocol_many_at_a_time() {
 fn the_helper_of_the_example_is_that_of_the_skeleton() {
     let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
     let helper = read("src/commands/env/skeletons/python/spar_env.py");
-    for example in ["python-gymnasium", "science-world"] {
+    for example in ["android-world", "python-gymnasium", "science-world"] {
         assert_eq!(read(&format!("examples/process/{example}/spar_env.py")), helper);
     }
     let guess = read("examples/process/python-guess/guess.py");
@@ -289,4 +290,71 @@ async fn science_world_is_played() {
     let last = last.unwrap();
     assert!(last.success && last.terminated && (earned - 1.0).abs() < 1e-9, "{earned}: {last:?}");
     env.close().await.unwrap();
+}
+
+/// A process that ends with the test.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_phone_is_played_over_the_interface_of_androidworlds_server() {
+    if !has_python() {
+        eprintln!("not run: there is no python3");
+        return;
+    }
+    let server = root().join("envs/tests/fixtures/android_world_server.py");
+    let server = Command::new("python3").arg(server).stdout(Stdio::piped()).spawn().unwrap();
+    let mut server = Ended(server);
+    let mut port = String::new();
+    BufReader::new(server.0.stdout.take().unwrap()).read_line(&mut port).unwrap();
+    let mut task = suite("examples/process/android-world").task("test", 0).unwrap();
+    task.parameters["program"]["env"]["ANDROID_WORLD"] =
+        json!(format!("http://127.0.0.1:{}", port.trim()));
+    task.parameters["task"]["kinds"] = json!(["TapRight"]);
+    task.parameters["task"]["scale"] = json!(2);
+    let resources = Resources::default();
+    let mut env = open_environment(&task, &resources).unwrap();
+    for (taps, earned) in [(&[1, 3][..], 1.0), (&[3, 1], 0.0), (&[], 0.0)] {
+        let first = env.reset(Seed::from_u64(1)).await.unwrap();
+        assert_eq!(first.instruction.as_deref(), Some("Tap the right half."));
+        let [screen] = &first.media[..] else { panic!("{first:?}") };
+        assert_eq!(screen.media_type, "image/png");
+        // Five by six pixels.
+        assert_eq!(screen.bytes().unwrap()[16..24], [0, 0, 0, 5, 0, 0, 0, 6]);
+        for wrong in [
+            "tap",
+            "{}",
+            r#"{"action_type": "fly"}"#,
+            r#"{"action_type": "click", "x": 1}"#,
+            r#"{"action_type": "click", "x": 5, "y": 0}"#,
+            r#"{"action_type": "click", "x": 1, "y": 1, "index": 2}"#,
+            r#"{"action_type": "status", "goal_status": "won"}"#,
+        ] {
+            let step = env.step(&wrong.into()).await.unwrap();
+            assert!(!step.valid && !step.terminated, "{wrong}: {step:?}");
+            assert!(step.observation.text.starts_with("Nothing was done: "), "{step:?}");
+        }
+        for x in taps {
+            let tap = format!(r#"{{"action_type": "click", "x": {x}, "y": 5}}"#);
+            let step = env.step(&Action::text(tap)).await.unwrap();
+            assert!(step.valid && !step.terminated && step.observation.media.len() == 1);
+        }
+        let done = r#"{"action_type": "status", "goal_status": "complete"}"#;
+        let step = env.step(&done.into()).await.unwrap();
+        assert!(step.terminated && step.success == (earned == 1.0), "{step:?}");
+        assert_eq!(step.reward(), earned);
+    }
+    // What the server refuses is no doing of the policy.
+    task.parameters["task"]["kinds"] = json!(["FlyAway"]);
+    let mut lost = open_environment(&task, &resources).unwrap();
+    env.close().await.unwrap();
+    assert!(lost.reset(Seed::from_u64(1)).await.is_err());
+    lost.close().await.unwrap();
+    resources.close_programs().await;
 }
