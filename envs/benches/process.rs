@@ -85,6 +85,7 @@ async fn step_cost(cores: usize) {
         env: [(AS_PROGRAM.to_owned(), "1".to_owned())].into(),
         pass_env: Vec::new(),
         actions: Default::default(),
+        whole_answers: false,
         timeouts: Default::default(),
         limits: ProgramLimits::default(),
         sandbox: None,

@@ -71,6 +71,8 @@ struct EnvFile {
     #[serde(default)]
     actions: ProgramActions,
     #[serde(default)]
+    whole_answers: bool,
+    #[serde(default)]
     timeouts: ProgramTimeouts,
     #[serde(default)]
     limits: ProgramLimits,
@@ -166,6 +168,7 @@ impl ProcessSuite {
             env: file.env.clone(),
             pass_env: file.pass_env.clone(),
             actions: file.actions,
+            whole_answers: file.whole_answers,
             timeouts: file.timeouts,
             limits: file.limits,
             sandbox: file.sandbox.clone(),

@@ -50,6 +50,10 @@ pub struct ProgramSpec {
     /// In what it is played. Default words.
     #[serde(default)]
     pub actions: ProgramActions,
+    /// Whether it finds what counts in answers of several lines by itself, so that it is given all of them where nobody says how
+    /// actions are read. Default false: it is given the first line.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub whole_answers: bool,
     /// How long it may take.
     #[serde(default)]
     pub timeouts: ProgramTimeouts,
@@ -238,6 +242,7 @@ mod tests {
             env: BTreeMap::new(),
             pass_env: vec!["HOME".to_owned()],
             actions: ProgramActions::Both,
+            whole_answers: false,
             timeouts: ProgramTimeouts::default(),
             limits: ProgramLimits::default(),
             sandbox: Some(ProgramSandbox::default()),

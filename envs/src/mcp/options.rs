@@ -182,6 +182,7 @@ impl McpOptions {
             env: self.env.clone(),
             pass_env: self.pass_env.clone(),
             actions: ProgramActions::Calls,
+            whole_answers: false,
             timeouts: ProgramTimeouts { start_secs: self.start_secs, ..Default::default() },
             limits: ProgramLimits { programs: self.servers, ..Default::default() },
             sandbox: self.sandbox.as_ref().map(|sandbox| ProgramSandbox {

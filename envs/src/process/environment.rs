@@ -241,6 +241,10 @@ impl Environment for Process {
         }
     }
 
+    fn reads_whole_answers(&self) -> bool {
+        self.pool.spec().whole_answers
+    }
+
     fn use_tools(&mut self) {
         self.has_tools |= self.pool.spec().actions == ProgramActions::Both;
     }

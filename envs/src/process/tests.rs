@@ -41,6 +41,7 @@ fn spec(script: String) -> ProgramSpec {
         env: Default::default(),
         pass_env: Vec::new(),
         actions: ProgramActions::Words,
+        whole_answers: false,
         timeouts: ProgramTimeouts { start_secs: 20, reset_secs: 20, step_secs: 20 },
         limits: ProgramLimits::default(),
         sandbox: None,
@@ -303,7 +304,7 @@ async fn a_folder_has_its_working_folder_and_variables() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("sub")).unwrap();
     let env = "name = 'f'\nversion = '1'\nabout = 'a'\nmax_turns = 3\ncommand = ['./run.sh']\nworkdir = 'sub'\n\
-               actions = 'calls'\nenv = { WORD = 'tea' }\n[splits.test]\ncount = 1\n";
+               actions = 'calls'\nwhole_answers = true\nenv = { WORD = 'tea' }\n[splits.test]\ncount = 1\n";
     fs::write(folder.path().join("env.toml"), env).unwrap();
     let answer = r#"echo "{\"id\":$id,\"observation\":{\"text\":\"$WORD ${PWD##*/} ${CARGO_MANIFEST_DIR:-none}\"}}""#;
     let program = script(answer).replace("\"protocol\\\":1", "\"protocol\\\":1,\\\"tools\\\":true");
@@ -321,6 +322,7 @@ async fn a_folder_has_its_working_folder_and_variables() {
     let mut env = open_environment(&task, &resources).unwrap();
     env.reset(Seed::from_u64(1)).await.unwrap();
     assert_eq!(env.tools()[0].name, "f");
+    assert!(env.reads_whole_answers());
     // It has nothing of the variables of who runs spar.
     assert_eq!(env.step(&"go".into()).await.unwrap().observation.text, "tea sub none");
 
