@@ -133,7 +133,7 @@ fn replay(trace: &Trace) -> Result<(), String> {
         return Err(format!("rewards are {found:?}, recorded were {rewards:?}"));
     }
     match (&trace.reason, game.reason()) {
-        (Some(Value::String(recorded)), Some(found)) if recorded != found => {
+        (Some(Value::String(recorded)), found) if found != Some(recorded.as_str()) => {
             Err(format!("the reason is {found:?}, recorded was {recorded:?}"))
         }
         _ => Ok(()),

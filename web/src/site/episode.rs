@@ -284,11 +284,7 @@ impl SiteEpisode {
 fn says(wanted: Option<&super::webarena::ReferenceAnswers>, answer: &str) -> bool {
     let Some(wanted) = wanted else { return false };
     let texts = wanted.must_include.as_deref().unwrap_or_default();
-    let fuzzy: Vec<&str> = match &wanted.fuzzy_match {
-        Some(Value::String(one)) => vec![one],
-        Some(Value::Array(several)) => several.iter().filter_map(Value::as_str).collect(),
-        _ => Vec::new(),
-    };
+    let Some(fuzzy) = wanted.fuzzy_texts() else { return false };
     wanted.exact_match.as_ref().is_none_or(|whole| exact_match(whole, answer))
         && texts.iter().all(|text| must_include(text, answer, texts.len() == 1))
         && fuzzy.iter().all(|text| fuzzy_match(text, answer))

@@ -43,6 +43,7 @@ pub struct Evaluation {
 
 /// What an answer has to say.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ReferenceAnswers {
     /// The whole of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -68,6 +69,7 @@ pub struct HtmlCheck {
 
 /// What a part of a page has to be.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Contents {
     /// The whole of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -101,6 +103,48 @@ pub fn read_webarena_tasks(text: &str) -> Result<Vec<WebArenaTask>, String> {
     items.into_iter().enumerate().map(read).collect()
 }
 
+/// Whether something is demanded by texts, each of which says something.
+fn demands(whole: Option<&str>, parts: &[&str]) -> bool {
+    let says = |text: &str| !text.trim().is_empty();
+    (whole.is_some() || !parts.is_empty())
+        && whole.into_iter().chain(parts.iter().copied()).all(says)
+}
+
+fn texts(list: Option<&Vec<String>>) -> Vec<&str> {
+    list.into_iter().flatten().map(String::as_str).collect()
+}
+
+impl ReferenceAnswers {
+    /// What an answer has to say in its own words; absent where that is no text and no list of texts.
+    pub(super) fn fuzzy_texts(&self) -> Option<Vec<&str>> {
+        match &self.fuzzy_match {
+            None => Some(Vec::new()),
+            Some(Value::String(one)) => Some(vec![one]),
+            Some(Value::Array(several)) => several.iter().map(Value::as_str).collect(),
+            Some(_) => None,
+        }
+    }
+
+    /// What is wrong with it: whatever is answered has to be able to be wrong.
+    fn problem(&self) -> Option<&'static str> {
+        let Some(mut parts) = self.fuzzy_texts() else {
+            return Some("`fuzzy_match` has to be a text or a list of texts");
+        };
+        parts.extend(texts(self.must_include.as_ref()));
+        let is_demanding = demands(self.exact_match.as_deref(), &parts);
+        (!is_demanding).then_some("`reference_answers` demands nothing, or has an empty text")
+    }
+}
+
+impl Contents {
+    /// Whether it demands something of what is shown.
+    fn is_demanding(&self) -> bool {
+        let parts: Vec<&str> =
+            texts(self.must_include.as_ref()).iter().flat_map(|it| it.split(" |OR| ")).collect();
+        demands(None, &parts) || (parts.is_empty() && self.exact_match.is_some())
+    }
+}
+
 impl WebArenaTask {
     /// Whether it can be judged without a model and without functions of WebArena's own program.
     ///
@@ -117,8 +161,13 @@ impl WebArenaTask {
             return Err(format!("`eval_types` is empty, allowed are {}", KINDS.join(", ")));
         }
         let has = |kind: &str| eval.eval_types.iter().any(|it| it == kind);
-        if has("string_match") && eval.reference_answers.is_none() {
-            return Err("`string_match` needs `reference_answers`".to_owned());
+        if has("string_match") {
+            let Some(right) = &eval.reference_answers else {
+                return Err("`string_match` needs `reference_answers`".to_owned());
+            };
+            if let Some(problem) = right.problem() {
+                return Err(problem.to_owned());
+            }
         }
         if has("url_match") && eval.reference_url.as_deref().unwrap_or_default().is_empty() {
             return Err("`url_match` needs `reference_url`".to_owned());
@@ -137,8 +186,8 @@ impl WebArenaTask {
             if is_program(&check.url) || is_program(&check.locator) {
                 return Err("`program_html` asks a function of WebArena's own program".to_owned());
             }
-            if check.required_contents == Contents::default() {
-                return Err("`required_contents` is empty".to_owned());
+            if !check.required_contents.is_demanding() {
+                return Err("`required_contents` demands nothing, or has an empty text".to_owned());
             }
         }
         Ok(())
@@ -160,6 +209,19 @@ mod tests {
                 "reference_answers": null, "reference_url": "http://a.test/x", "url_note": "GOLD in PRED"}}]"#;
         let tasks = read_webarena_tasks(text).unwrap();
         assert_eq!((tasks.len(), tasks[0].sites[0].as_str()), (2, "shopping_admin"));
+        let task = |eval: String| {
+            format!(r#"{{"task_id": 1, "intent": "i", "start_url": "u", "eval": {eval}}}"#)
+        };
+        let answered = |right: &str| {
+            task(format!(r#"{{"eval_types": ["string_match"], "reference_answers": {right}}}"#))
+        };
+        let shown = |contents: &str| {
+            let check =
+                format!(r#"{{"url": "last", "locator": "", "required_contents": {contents}}}"#);
+            task(format!(r#"{{"eval_types": ["program_html"], "program_html": [{check}]}}"#))
+        };
+        assert!(read_webarena_tasks(&answered(r#"{"fuzzy_match": ["a", "b"]}"#)).is_ok());
+        assert!(read_webarena_tasks(&shown(r#"{"exact_match": ""}"#)).is_ok());
         for (bad, told) in [
             (
                 r#"{"task_id": 1, "intent": "i", "start_url": "u", "eval": {"eval_types": ["magic"]}}"#,
@@ -174,6 +236,15 @@ mod tests {
                 "reference_url",
             ),
             (r#"[{"intent": "i"}]"#, "entry 0"),
+            // Else any answer would be right.
+            (answered(r#"{}"#).as_str(), "demands nothing"),
+            (answered(r#"{"must_include": []}"#).as_str(), "demands nothing"),
+            (answered(r#"{"must_include": ["a", ""]}"#).as_str(), "an empty text"),
+            (answered(r#"{"fuzzy_match": 7}"#).as_str(), "`fuzzy_match` has to be"),
+            (answered(r#"{"must_exclude": ["a"]}"#).as_str(), "unknown field `must_exclude`"),
+            (shown(r#"{}"#).as_str(), "demands nothing"),
+            (shown(r#"{"must_include": []}"#).as_str(), "demands nothing"),
+            (shown(r#"{"must_include": ["a |OR| "]}"#).as_str(), "an empty text"),
             ("nothing", "expected"),
         ] {
             let error = read_webarena_tasks(bad).unwrap_err();
