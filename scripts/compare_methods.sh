@@ -4,7 +4,7 @@
 #   scripts/compare_methods.sh [FLAGS] OUT_FOLDER
 #
 #   --seeds LIST         seeds, one warm start each (default 0,1,2,3,4)
-#   --methods LIST       recipes of recipes/methods (default grpo,rloo,ppo,gigpo,hgpo,salt,tree-ps,arpo,r3l,spa,archer,epo)
+#   --methods LIST       recipes of recipes/methods (default grpo,rloo,ppo,gigpo,hgpo,salt,treeps,arpo,r3l,spa,archer,epo)
 #   --iterations NUMBER  iterations of reinforcement learning (default 40)
 #   --test-tasks NUMBER  tasks of the test split (default 200)
 #   --jobs NUMBER        runs at a time, of one thread each (default 2)
@@ -14,7 +14,7 @@
 # are resumed. Prints what `spar compare` finds, with paired differences, and leaves it in OUT_FOLDER: compare.txt, compare.json, methods.svg.
 set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
-seeds=0,1,2,3,4 methods=grpo,rloo,ppo,gigpo,hgpo,salt,tree-ps,arpo,r3l,spa,archer,epo iterations=40 test_tasks=200 jobs=2 out=""
+seeds=0,1,2,3,4 methods=grpo,rloo,ppo,gigpo,hgpo,salt,treeps,arpo,r3l,spa,archer,epo iterations=40 test_tasks=200 jobs=2 out=""
 
 refuse() {
     echo "$1; see the head of $0" >&2

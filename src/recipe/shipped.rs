@@ -61,7 +61,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("rtmc", include_str!("../../recipes/methods/rtmc.toml")),
     ("graft", include_str!("../../recipes/methods/graft.toml")),
     ("arpo", include_str!("../../recipes/methods/arpo.toml")),
-    ("tree-ps", include_str!("../../recipes/methods/tree-ps.toml")),
+    ("treeps", include_str!("../../recipes/methods/treeps.toml")),
     ("r3l", include_str!("../../recipes/methods/r3l.toml")),
     ("spa", include_str!("../../recipes/methods/spa.toml")),
     ("archer", include_str!("../../recipes/methods/archer.toml")),

@@ -24,6 +24,7 @@ mod order;
 mod outcome;
 mod refill;
 mod registry;
+mod retired;
 mod sec;
 #[cfg(test)]
 pub(crate) mod test_order;
@@ -47,6 +48,7 @@ pub use hardest::{Hardest, HardestOptions};
 pub use order::{KnownTask, TaskOrder};
 pub use outcome::{Learned, Outcome};
 pub use registry::{OpenSampler, SamplerConfig, SamplerRow, open_sampler, sampler_registry};
+pub use retired::{Retired, RetiredOptions};
 pub use sec::{Sec, SecOptions};
 pub use uniform::Uniform;
 pub use unlikely::{Unlikely, UnlikelyOptions};

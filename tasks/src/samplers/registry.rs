@@ -6,9 +6,9 @@ use spar_core::registry::{Axis, Given, OptionSet, Options, Row, Table};
 
 use super::{
     Balanced, BalancedOptions, Dars, DarsOptions, Deviation, DeviationOptions, Dots, DotsOptions,
-    Dump, DumpOptions, Dynamic, DynamicOptions, Gdro, GdroOptions, Hardest, HardestOptions, Sec,
-    SecOptions, Sparse, SparseOptions, TaskSampler, Uniform, Unlikely, UnlikelyOptions, Vade,
-    VadeOptions, Xrpo, XrpoOptions,
+    Dump, DumpOptions, Dynamic, DynamicOptions, Gdro, GdroOptions, Hardest, HardestOptions,
+    Retired, RetiredOptions, Sec, SecOptions, Sparse, SparseOptions, TaskSampler, Uniform,
+    Unlikely, UnlikelyOptions, Vade, VadeOptions, Xrpo, XrpoOptions,
 };
 use crate::SamplerError;
 
@@ -162,6 +162,14 @@ const ROWS: &[SamplerRow] = &[
         formula: "a task is played iff p_0 < below, p_0 its success rate under the weights that the stage begins with",
         options: OptionSet::of::<UnlikelyOptions>(),
         open: |given, first| Ok(Box::new(Unlikely::new(&given.read()?, first)?)),
+    },
+    Row {
+        name: "retired",
+        about: "Plays tasks in their order, and never again those that were mostly solved once.",
+        source: "ScaleRL, arXiv 2510.13786, no-positive-resampling",
+        formula: "a task is played iff no group of it had p >= solved, p the share of its episodes that succeeded",
+        options: OptionSet::of::<RetiredOptions>(),
+        open: |given, first| Ok(Box::new(Retired::new(&given.read()?, first)?)),
     },
 ];
 
