@@ -7,8 +7,7 @@ use spar_core::{Sample, Seed};
 use crate::objectives::Pairs;
 use crate::signal_stages::measure_all;
 use crate::{
-    BatchWeight, FixedModel, LossAggregation, MeasureRequest, Measured, Objective, TrainerError,
-    Update,
+    FixedModel, LossAggregation, MeasureRequest, Measured, Objective, TrainerError, Update,
 };
 
 /// The loss of samples at the weights of a model and the objective's metrics, without a gradient.
@@ -32,8 +31,8 @@ pub fn measure_held_out(
     if needs.values || needs.returns {
         return Err(TrainerError::HeldOutValues { objective: objective.name() });
     }
-    let batch = BatchWeight::of(objective, samples.iter().copied());
-    if batch.samples == 0.0 {
+    let scales = aggregation.scales(objective, samples);
+    if scales.iter().all(|scale| *scale == 0.0) {
         return Err(TrainerError::NoWeight { samples: samples.len() });
     }
     let lacks_reference = |sample: &&Sample| sample.reference_logprobs.is_empty();
@@ -51,8 +50,7 @@ pub fn measure_held_out(
     let update = Update { samples, present: Some(&present), seed, aggregation, state: &[] };
     let prepared = objective.begin(&update);
     let (mut loss, mut tally) = (0.0, prepared.tally());
-    for (index, sample) in samples.iter().enumerate() {
-        let scale = aggregation.scale(objective.weight(sample), batch);
+    for (index, scale) in scales.into_iter().enumerate() {
         let entropies = &measures[index].entropies;
         let measured = Measured { logprobs: &present[index], entropies, ..Measured::default() };
         let found = prepared.loss(index, measured, scale);

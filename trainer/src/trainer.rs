@@ -19,10 +19,10 @@ use crate::home::{DeviceHome, HeadHome, Home, HostHome, Work};
 use crate::objectives::Pairs;
 use crate::optimisers::{clip_factor, write_state};
 use crate::{
-    BatchWeight, Drift, LossAggregation, Measured, MeasuredAt, MeasuredTokens, Objective,
-    OptimizerPlace, SampleGradient, SignalRow, SignalSource, Slopes, StatePlace, StateReader,
-    StateTensor, Tally, Trained, TrainerConfig, TrainerError, Update, UpdateMetrics, WeightAverage,
-    fill_signals, signal_stages,
+    Drift, LossAggregation, Measured, MeasuredAt, MeasuredTokens, Objective, OptimizerPlace,
+    SampleGradient, SignalRow, SignalSource, Slopes, StatePlace, StateReader, StateTensor, Tally,
+    Trained, TrainerConfig, TrainerError, Update, UpdateMetrics, WeightAverage, fill_signals,
+    signal_stages,
 };
 
 /// Owns the weights and improves them, one update at a time.
@@ -328,7 +328,8 @@ impl Trainer {
         }
         let samples: Vec<&Sample> =
             samples.iter().filter(|sample| objective.weight(sample) > 0.0).collect();
-        let units = if self.config.keep_prompts_together || objective.needs().groups {
+        let is_by_prompt = objective.needs().groups || aggregation == LossAggregation::PromptMean;
+        let units = if self.config.keep_prompts_together || is_by_prompt {
             by_prompt(&samples)
         } else {
             (0..samples.len()).map(|sample| vec![sample]).collect()
@@ -415,7 +416,7 @@ impl Trainer {
         }
         self.check_streams(samples, objective)?;
         // 1. What the loss is divided by, before samples that need not be computed are left out.
-        let batch = BatchWeight::of(objective, samples.iter().copied());
+        let scales = aggregation.scales(objective, samples);
         let num_samples = samples.len();
         let computed: Vec<usize> = (0..num_samples)
             .filter(|sample| {
@@ -472,8 +473,7 @@ impl Trainer {
                 let _ = outcomes[index].set(outcome);
                 return Slopes::from(vec![0.0; logprobs.len()]);
             }
-            let scale = aggregation.scale(objective.weight(sample), batch);
-            let found = prepared.loss(index, measured, scale);
+            let found = prepared.loss(index, measured, scales[order[index]]);
             let drift = Drift::of(sample, logprobs, version);
             // A second answer for the same sample would be equal: the first one stays.
             let _ = outcomes[index].set(SampleOutcome {

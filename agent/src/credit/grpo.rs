@@ -31,6 +31,8 @@ pub enum DeviationOf {
     Group,
     /// That of all returns of the batch, as TRL's `scale_rewards = "batch"` has it (arXiv 2508.08221).
     Batch,
+    /// That of all differences to the means of their groups in the batch, as ScaleRL has it (arXiv 2510.13786).
+    Advantages,
 }
 
 /// Options of [`Grpo`].
@@ -105,8 +107,19 @@ impl Grpo {
             GrpoSingleton::Raw => true,
             GrpoSingleton::RawIfAll => all_alone(),
         };
-        let deviation = (self.config.deviation == Some(DeviationOf::Batch))
-            .then(|| Moments::of(batch.groups().iter().flat_map(GroupView::returns)).deviation(1));
+        let groups = || batch.groups().iter().map(GroupView::returns);
+        let deviation = match self.config.deviation {
+            None | Some(DeviationOf::Group) => None,
+            Some(DeviationOf::Batch) => Some(Moments::of(groups().flatten()).deviation(1)),
+            Some(DeviationOf::Advantages) => {
+                let differences = groups().flat_map(|returns| {
+                    let moments = Moments::of(returns.iter().copied());
+                    let finite = returns.into_iter().filter(|value| value.is_finite());
+                    finite.map(move |value| moments.difference(value))
+                });
+                Some(Moments::of(differences).deviation(1))
+            }
+        };
         OfBatch { singleton: if is_raw { Singleton::Raw } else { Singleton::Zero }, deviation }
     }
 
@@ -222,6 +235,25 @@ mod tests {
                 near(credit.advantages.at(index, 0, index), expected);
             }
         });
+    }
+
+    #[test]
+    fn the_deviation_may_be_that_of_all_differences() {
+        // Differences are -0.5, 0.5, -2, 0, 2, 0: squares of 8.5 over five.
+        let of_group = |returns: &[f64]| returns_view(returns.iter().copied());
+        let batch: BatchView<'_> =
+            [&[0.0, 1.0][..], &[4.0, 6.0, 8.0], &[9.0]].into_iter().map(of_group).collect();
+        let config = GrpoConfig {
+            deviation: Some(DeviationOf::Advantages),
+            epsilon: 1e-12,
+            ..GrpoConfig::default()
+        };
+        let credit = Grpo::new(config).unwrap().estimate(&batch, &Signals::default()).unwrap();
+        let scale = (8.5_f64 / 5.0).sqrt();
+        for (index, difference) in [-0.5, 0.5, -2.0, 0.0, 2.0, 0.0].into_iter().enumerate() {
+            let found = credit.advantages.at(index, 0, 0);
+            assert!((found - difference / scale).abs() < 1e-9, "{index}: {found}");
+        }
     }
 
     #[test]

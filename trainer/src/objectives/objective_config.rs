@@ -8,14 +8,15 @@ use super::policy_loss::{Beside, PolicyObjective};
 use super::value_loss::WithValueLoss;
 use super::{
     ALol, ALolOptions, Awr, AwrOptions, Cispo, CispoOptions, Clip, ClipCov, ClipCovOptions,
-    ClipOptions, CorrectionOptions, Cpl, CplOptions, DirectAdvantage, DirectAdvantageOptions,
-    Disco, DiscoOptions, Dpo, DpoOptions, Dppo, DppoOptions, Dro, DroOptions, Drpo, DrpoOptions,
-    EntropySmoothingOptions, FDpg, FDpgOptions, FiberPo, FiberPoOptions, Gmpo, GmpoOptions, Gspo,
-    GspoOptions, Kdrl, KdrlOptions, Kimi, KimiOptions, KlCov, KlCovOptions, KlOptions,
-    LossAggregation, MinPro, MinProOptions, Nft, NftOptions, Objective, Opmd, OpmdOptions, Pacs,
-    PacsOptions, PolicyGradient, Rec, RecOptions, Refuel, RefuelOptions, ResamplingOptions, RlPlus,
-    RlPlusOptions, SapoGate, SapoGateOptions, SelectionOptions, SignWeights, Sppo, SppoOptions,
-    Supervised, Topr, ToprOptions, ValueLossOptions, ValuesAlone, Vespo, VespoOptions,
+    ClipOptions, CorrectionOptions, Cpl, CplOptions, Denominator, DirectAdvantage,
+    DirectAdvantageOptions, Disco, DiscoOptions, Dpo, DpoOptions, Dppo, DppoOptions, Dro,
+    DroOptions, Drpo, DrpoOptions, EntropySmoothingOptions, FDpg, FDpgOptions, FiberPo,
+    FiberPoOptions, Gmpo, GmpoOptions, Gspo, GspoOptions, Kdrl, KdrlOptions, Kimi, KimiOptions,
+    KlCov, KlCovOptions, KlOptions, LossAggregation, MinPro, MinProOptions, Nft, NftOptions,
+    Objective, Opmd, OpmdOptions, Pacs, PacsOptions, PolicyGradient, Rec, RecOptions, Refuel,
+    RefuelOptions, ResamplingOptions, RlPlus, RlPlusOptions, SapoGate, SapoGateOptions,
+    SelectionOptions, SignWeights, Sppo, SppoOptions, Supervised, Topr, ToprOptions,
+    ValueLossOptions, ValuesAlone, Vespo, VespoOptions,
 };
 use crate::TrainerError;
 
@@ -25,7 +26,7 @@ use crate::TrainerError;
 pub struct ObjectiveConfig {
     /// Name of the objective; one in [`objective_registry`]. Default `clip`.
     pub name: String,
-    /// How token losses become one number; `"token_mean"`, `"sample_mean"` or
+    /// How token losses become one number; `"token_mean"`, `"sample_mean"`, `"prompt_mean"`, `"token_sum"` or
     /// `{ sample_sum = { constant = 512.0 } }`. Default `"token_mean"`.
     pub aggregation: LossAggregation,
     /// Options of the named objective, such as those of [`ClipOptions`]. Default empty.
@@ -403,6 +404,12 @@ impl ObjectiveConfig {
         if kl.is_some() && objective.needs().reference {
             problems.push(tell("it has a reference model of its own: leave out `kl`".to_owned()));
         }
+        let divides_by_kept =
+            correction.as_ref().is_some_and(|it| it.denominator == Denominator::Kept);
+        if divides_by_kept && self.aggregation == LossAggregation::PromptMean {
+            let problem = "correction.denominator `kept` is told by samples: leave it out with aggregation `prompt_mean`";
+            problems.push(tell(problem.to_owned()));
+        }
         if !problems.is_empty() {
             return Err(TrainerError::Config { problems });
         }
@@ -446,6 +453,19 @@ impl ObjectiveConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_kept_is_not_counted_by_prompt() {
+        let config = |denominator: &str| -> ObjectiveConfig {
+            let reject = "reject = [{ statistic = 'k2', upper = 0.1 }]";
+            let correction = format!("{{ denominator = '{denominator}', {reject} }}");
+            toml::from_str(&format!("aggregation = 'prompt_mean'\ncorrection = {correction}"))
+                .unwrap()
+        };
+        assert_eq!(config("all").problems(), [""; 0]);
+        let [problem] = &config("kept").problems()[..] else { panic!("one problem") };
+        assert!(problem.contains("`prompt_mean`"), "{problem}");
+    }
 
     #[test]
     fn every_name_builds_its_objective() {
