@@ -198,3 +198,47 @@ fn the_table_of_methods_names_what_exists_and_counts_right() {
     );
     assert!(text.contains(&told), "{told}");
 }
+
+#[test]
+fn every_recorded_function_has_one_of_ours_and_a_test_that_reads_its_numbers() {
+    let text = read("docs/methods.md");
+    let (_, chapter) = text.split_once("## Golden numbers").unwrap();
+    let mut files = BTreeSet::new();
+    for line in chapter.lines().filter(|line| line.starts_with("| `")) {
+        let cells: Vec<&str> = line.rsplit('|').map(str::trim).collect();
+        let [_, shown_by, ours, ..] = cells[..] else { panic!("{line}") };
+        let file = quoted(line)[0];
+        for place in quoted(ours) {
+            let (path, item) = place.split_once("::").unwrap();
+            let source = read(path);
+            let is_there = ["fn", "struct", "enum"]
+                .iter()
+                .any(|kind| source.contains(&format!("{kind} {item}")));
+            assert!(is_there, "{file}: {place}");
+        }
+        assert!(!quoted(ours).is_empty(), "{file} has no function of ours");
+        let [place] = quoted(shown_by)[..] else { panic!("{file}: one test") };
+        let (path, test) = place.split_once("::").unwrap();
+        let source = read(path);
+        assert!(source.contains(&format!("fn {test}(")), "{file}: {place}");
+        let reads = [format!("\"{file}\""), format!("\"{file}.json\"")];
+        assert!(reads.iter().any(|name| source.contains(name)), "{file} is not read by {path}");
+        assert!(files.insert(file.to_owned()), "{file} stands there twice");
+    }
+    // Every fixture of a crate that says what it was recorded from, and every vector where there is a folder of them.
+    let mut found = BTreeSet::new();
+    let own = root().join("../shared/vectors");
+    let vectors = std::env::var_os("SPAR_VECTORS").map_or(own, PathBuf::from);
+    for entry in std::fs::read_dir(vectors).into_iter().flatten() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        found.extend(name.strip_suffix(".json").map(str::to_owned));
+    }
+    assert_eq!(found.difference(&files).next(), None, "a file of vectors without a row");
+    let fixtures = ["agent", "tasks", "trainer", "swe", "envs"]
+        .map(|name| root().join(name).join("tests/fixtures"));
+    let is_fixture =
+        |file: &String| fixtures.iter().any(|it| it.join(format!("{file}.json")).is_file());
+    let without: Vec<&String> = files.iter().filter(|file| !is_fixture(file)).collect();
+    assert_eq!(without, ["gdro_prompt_weights", "gdro_rollout_arms"]);
+    assert!(files.len() > 70, "{}", files.len());
+}
