@@ -30,6 +30,20 @@ pub enum SamplesError {
     /// The credit is that of another batch.
     #[error("weigh the samples of a batch")]
     Credit(#[from] CreditShapeError),
+    /// A number of the credit is no number that weights could be moved by.
+    #[error(
+        "weigh the samples of a batch: {name} of turn {turn} of trajectory {trajectory} is {value}, which is no finite number of 32 bits"
+    )]
+    NotFinite {
+        /// Advantage or weight.
+        name: &'static str,
+        /// The trajectory's place in the batch.
+        trajectory: usize,
+        /// The turn.
+        turn: usize,
+        /// The number.
+        value: f64,
+    },
     /// The trajectories that are kept are those of another batch.
     #[error(
         "weigh the samples of a batch: told of {found} trajectories whether they are kept, of \

@@ -7,7 +7,7 @@ use spar_core::{Credit, PerTurnOrToken, Signal, Signals};
 
 use super::error::refuse;
 use super::inheritance::shares;
-use super::token_rewards::token_rewards;
+use super::token_rewards::{is_told, token_rewards};
 use super::whiten::whiten;
 use super::{AdvantageEstimator, BatchView, CreditError, StepView, TrajectoryView};
 
@@ -94,7 +94,7 @@ impl NamedOptions for GaeConfig {
 ///
 /// The value behind the last step is 0, or with `bootstrap` the last value that is known where the episode was cut off.
 /// Advantages are whitened over the batch, forced tokens among them, and what forks have in common once; returns never
-/// are. Deviations: RAGEN takes for a
+/// are. An episode with a reward that is not finite gets 0, and what was expected of it as its return. Deviations: RAGEN takes for a
 /// turn's end every token with a reward other than 0, here it is the turn's last token; and a turn without tokens has
 /// no value, so that its reward goes to the turn before it and its own advantage is 0.
 #[derive(Debug, Clone, Default)]
@@ -182,8 +182,15 @@ impl AdvantageEstimator for Gae {
                     .collect(),
                 GaeLevel::Token | GaeLevel::BiLevel => values.clone(),
             };
+            // Of what is not known nothing is learned: neither better nor worse than was expected.
+            let is_told = is_told(trajectory.steps);
+            let found = if is_told { found } else { vec![0.0; found.len()] };
             returns.push(found.iter().zip(expected).map(|(a, v)| a + v).collect());
-            advantages.push(found);
+            advantages.push(match is_told || !self.config.normalize {
+                true => found,
+                // It counts in no mean, and is 0 in the end.
+                false => vec![f64::NAN; found.len()],
+            });
         }
         if self.config.normalize {
             let per_token = self.config.level != GaeLevel::Turn;

@@ -48,7 +48,7 @@ impl NamedOptions for GraftConfig {
 ///
 /// `V(s)` is the mean over the steps that the group took from `s` of `r + discount * V(s')`, iterated to its fixed point; `A = r + discount * V(s') - V(s)`.
 /// A situation that nobody went on from, and the end of a task, are worth 0. Assumed: the default discount, that transitions count as often as
-/// they were walked, and no averaging over several steps ahead.
+/// they were walked, and no averaging over several steps ahead. Steps whose reward is not finite count in no value and get 0.
 #[derive(Debug, Clone, Default)]
 pub struct Graft {
     config: GraftConfig,
@@ -69,10 +69,11 @@ impl Graft {
     fn values(&self, graph: &StateGraph) -> Vec<f64> {
         let mut values = vec![0.0_f64; graph.num_states];
         let mut visits = vec![0.0_f64; graph.num_states];
-        graph.edges.iter().for_each(|edge| visits[edge.from as usize] += 1.0);
+        let known = || graph.edges.iter().filter(|edge| edge.reward.is_finite());
+        known().for_each(|edge| visits[edge.from as usize] += 1.0);
         for _ in 0..MAX_SWEEPS {
             let mut sums = vec![0.0; graph.num_states];
-            for edge in &graph.edges {
+            for edge in known() {
                 let behind = edge.to.map_or(0.0, |to| values[to as usize]);
                 sums[edge.from as usize] += edge.reward + self.config.discount * behind;
             }
@@ -99,8 +100,8 @@ impl Graft {
                 let behind = edge.to.map_or(0.0, |to| values[to as usize]);
                 let above =
                     edge.reward + self.config.discount * behind - values[edge.from as usize];
-                // What is left of the iteration is no difference.
-                if above.abs() < 1e-9 { 0.0 } else { above }
+                // What is left of the iteration is no difference, and what is not known is none either.
+                if above.abs() < 1e-9 || !edge.reward.is_finite() { 0.0 } else { above }
             })
             .collect();
         if self.config.normalization == Normalization::MeanStdNorm {

@@ -84,7 +84,7 @@ impl GraphGpo {
         let mut behind = 0;
         for (value, trajectory) in group.returns().into_iter().zip(group.trajectories()) {
             behind += trajectory.steps.len();
-            if value >= success && !trajectory.steps.is_empty() {
+            if value.is_finite() && value >= success && !trajectory.steps.is_empty() {
                 ends[behind - 1] = true;
             }
         }

@@ -21,7 +21,7 @@ pub struct HgpoConfig {
     pub history_length: usize,
     /// Discount of step returns, 0 to 1. Default 0.95.
     pub discount: f64,
-    /// How much more longer histories weigh: level `k` weighs `(k + 1)^alpha`; finite. Default 1.
+    /// How much more longer histories weigh: level `k` weighs `(k + 1)^alpha`; -16 to 16. Default 1.
     pub length_weight_alpha: f64,
     /// Whether differences are divided by the standard deviation, in histories that of a population. Default `mean_norm`: they are
     /// not.
@@ -67,9 +67,10 @@ impl NamedOptions for HgpoConfig {
     fn problems(&self) -> Vec<String> {
         let mut problems: Vec<_> = epsilon_problem(self.epsilon).into_iter().collect();
         problems.extend(discount_problem(self.discount));
-        if !self.length_weight_alpha.is_finite() {
+        // Beyond that one level is all that counts, and powers of long histories overflow.
+        if !(-16.0..=16.0).contains(&self.length_weight_alpha) {
             let alpha = self.length_weight_alpha;
-            problems.push(format!("length_weight_alpha is {alpha}, must be finite"));
+            problems.push(format!("length_weight_alpha is {alpha}, must be -16 to 16"));
         }
         problems
     }

@@ -31,6 +31,8 @@ struct Laws {
     equal: bool,
     /// A trajectory alone in its group, which comes to no situation twice, has advantages of 0.
     alone: bool,
+    /// A trajectory whose reward is not known, in a situation of its own, has advantages of 0, and the others what they have without it.
+    missing: bool,
 }
 
 const KEPT: Laws = Laws {
@@ -40,6 +42,7 @@ const KEPT: Laws = Laws {
     nothing: true,
     equal: true,
     alone: true,
+    missing: true,
 };
 
 /// Estimators that look at steps and states: returns that are discounted on the way tell equal ends apart.
@@ -61,8 +64,9 @@ const LAWS: &[Laws] = &[
     Laws { name: "gae", ..OF_SIGNALS },
     // Returns are compared over the batch, so that one alone is still compared.
     Laws { name: "reinforce_pp", alone: false, ..KEPT },
-    Laws { name: "spa", ..OF_SIGNALS },
-    Laws { name: "archer", ..OF_SIGNALS },
+    // Rewards are not looked at.
+    Laws { name: "spa", missing: false, ..OF_SIGNALS },
+    Laws { name: "archer", missing: false, ..OF_SIGNALS },
     // There is no second in a group of one, which is an error.
     Laws { name: "grpo_passk", alone: false, ..KEPT },
     Laws { name: "rloo", scaling: Scaling::Linear, ..KEPT },
@@ -88,7 +92,7 @@ const LAWS: &[Laws] = &[
     Laws { name: "psr_nsr", ..OF_SIGNALS },
     Laws { name: "optimal_token_baseline", ..OF_SIGNALS },
     // What an executed action gets is no reward, and a return alone stands for itself.
-    Laws { name: "spa_released", ..OF_SIGNALS },
+    Laws { name: "spa_released", missing: false, ..OF_SIGNALS },
     Laws { name: "arpo", ..KEPT },
     Laws { name: "tree_ps", scaling: Scaling::Linear, ..KEPT },
     // A return is a success or none.
@@ -212,6 +216,25 @@ fn what_is_not_a_number_is_the_neutral_value() {
     for (laws, estimator) in estimators() {
         let found = estimate(estimator.as_ref(), &bad).unwrap();
         assert_eq!(found.len(), 5, "{}", laws.name);
+    }
+}
+
+#[test]
+fn of_what_is_not_known_nothing_is_learned() {
+    let known: Groups = vec![
+        vec![vec![(0, 0, 0.0), (1, 0, 1.0)], vec![(0, 1, 0.0)], vec![(0, 0, 0.25)]],
+        vec![vec![(2, 0, 1.0)], vec![(2, 1, 0.0)]],
+    ];
+    for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+        let mut all = known.clone();
+        all[0].insert(1, vec![(9, 9, value)]);
+        for (laws, estimator) in estimators().filter(|(laws, _)| laws.missing) {
+            let mut found = estimate(estimator.as_ref(), &all).unwrap();
+            let missing = found.remove(1);
+            assert_eq!(missing, [0.0], "{} of {value}", laws.name);
+            let expected = estimate(estimator.as_ref(), &known).unwrap();
+            assert!(near(&found, &expected, 1e-9), "{}: {found:?} {expected:?}", laws.name);
+        }
     }
 }
 

@@ -75,6 +75,7 @@ impl McGrpo {
         let returns = group.returns();
         let finite: Vec<f64> = returns.iter().copied().filter(|value| value.is_finite()).collect();
         let Some(middle) = median(finite.clone()) else { return (vec![0.0; returns.len()], None) };
+        let count = finite.len();
         let scale = match self.config.scale {
             MedianScale::None => 1.0,
             MedianScale::Std => Moments::of(finite).deviation(1) + self.config.epsilon,
@@ -89,7 +90,7 @@ impl McGrpo {
         let counts = |value: &f64| value.abs() > NONE_BELOW;
         let num = advantages.iter().filter(|value| counts(value)).count();
         for value in advantages.iter_mut().filter(|value| counts(value)) {
-            *value *= returns.len() as f64 / num as f64;
+            *value *= count as f64 / num as f64;
         }
         (advantages, returns.iter().position(|value| *value == middle))
     }

@@ -8,7 +8,7 @@ use spar_core::{Credit, PerTurnOrToken, Signal, Signals};
 use super::discounting::returns_to_go;
 use super::error::refuse;
 use super::grpo::epsilon_problem;
-use super::token_rewards::token_rewards;
+use super::token_rewards::{is_told, token_rewards};
 use super::{AdvantageEstimator, BatchView, CreditError};
 
 /// Options of [`OptimalTokenBaseline`].
@@ -135,6 +135,12 @@ impl AdvantageEstimator for OptimalTokenBaseline {
         for group in batch.groups() {
             let mut tokens = Vec::new();
             for trajectory in group.trajectories() {
+                // Of what is not known nothing is learned: it has a part in no baseline.
+                if !is_told(trajectory.steps) {
+                    place += 1;
+                    tokens.push(Vec::new());
+                    continue;
+                }
                 let rewards = rewards_to_go(&token_rewards(trajectory.steps));
                 let measured = old[place].iter().zip(&squares[place]);
                 place += 1;
@@ -146,7 +152,11 @@ impl AdvantageEstimator for OptimalTokenBaseline {
                     };
                 tokens.push(rewards.into_iter().zip(measured).enumerate().map(token).collect());
             }
-            advantages.extend(self.advantages(&tokens));
+            let found = self.advantages(&tokens).into_iter().zip(group.trajectories());
+            advantages.extend(found.map(|(found, trajectory)| match is_told(trajectory.steps) {
+                true => found,
+                false => vec![0.0; trajectory.num_tokens()],
+            }));
         }
         let advantages = PerTurnOrToken::Tokens(advantages);
         Ok(Credit { advantages, weights: None, returns: None })

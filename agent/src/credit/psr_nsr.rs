@@ -7,7 +7,7 @@ use spar_core::{Credit, PerTurnOrToken, Signals};
 
 use super::discounting::{discount_problem, returns_to_go};
 use super::error::refuse;
-use super::token_rewards::token_rewards;
+use super::token_rewards::{is_told, token_rewards};
 use super::{AdvantageEstimator, BatchView, CreditError};
 
 /// Which samples teach.
@@ -60,7 +60,7 @@ impl NamedOptions for PsrNsrConfig {
 ///
 /// With `G_t = r_t + discount * G_{t+1}` over sampled tokens: `positive` takes `G_t`, `negative` `G_t - 1`, which without a discount is 0 for
 /// what succeeded and -1 for what failed, and `weighted` takes `positive_weight * G_t` where the episode earned something and `G_t - 1` elsewhere. No other
-/// trajectory is looked at. Rewards that are not finite count as 0.
+/// trajectory is looked at. A trajectory with a reward that is not finite gets 0: it neither succeeded nor failed.
 #[derive(Debug, Clone, Default)]
 pub struct PsrNsr {
     config: PsrNsrConfig,
@@ -90,6 +90,9 @@ impl AdvantageEstimator for PsrNsr {
         let weight = self.config.positive_weight.unwrap_or(POSITIVE_WEIGHT);
         let of = |trajectory: super::TrajectoryView<'_, '_>| {
             let mut tokens = token_rewards(trajectory.steps);
+            if !is_told(trajectory.steps) {
+                return vec![0.0; tokens.len()];
+            }
             let succeeded = tokens.iter().sum::<f64>() > 0.0;
             returns_to_go(&mut tokens, self.config.discount);
             let advantage = |value: f64| match self.config.samples {

@@ -9,7 +9,7 @@ use super::discounting::{discount_problem, returns_to_go};
 use super::error::refuse;
 use super::inheritance::shares;
 use super::moments::Moments;
-use super::token_rewards::token_rewards;
+use super::token_rewards::{is_told, token_rewards};
 use super::whiten::whiten;
 use super::{AdvantageEstimator, BatchView, CreditError, Normalization, Singleton, TrajectoryView};
 
@@ -58,7 +58,7 @@ impl NamedOptions for ReinforcePpConfig {
 /// deviation, long episodes by their tokens, and tokens that forks have in common once.
 ///
 /// Deviations: the divergence from a reference model is no part of the reward here, it is the objective's; and a group
-/// of one gets 0 before normalisation unless the options say otherwise. `returns` are those of baseline `none`, not
+/// of one gets 0 before normalisation unless the options say otherwise. An episode with a reward that is not finite counts in nothing and gets 0. `returns` are those of baseline `none`, not
 /// normalised; with baseline `group` there are none.
 #[derive(Debug, Clone, Default)]
 pub struct ReinforcePp {
@@ -119,6 +119,12 @@ impl AdvantageEstimator for ReinforcePp {
             }
             Baseline::Group => (self.compared(batch), None),
         };
+        // Of what is not known nothing is learned: it counts in no mean, and is 0 in the end.
+        for (trajectory, values) in batch.trajectories().zip(&mut advantages) {
+            if !is_told(trajectory.steps) {
+                values.fill(f64::NAN);
+            }
+        }
         let shares = shares(batch, true, |_| true)?;
         whiten(advantages.iter_mut().flatten().zip(shares.into_iter().flatten()));
         Ok(Credit { advantages: PerTurnOrToken::Tokens(advantages), weights: None, returns })

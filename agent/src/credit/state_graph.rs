@@ -12,7 +12,7 @@ pub(super) struct Edge {
     pub(super) action: u32,
     /// Where it led; absent where the task ended.
     pub(super) to: Option<u32>,
-    /// What it earned; 0 where that is not finite.
+    /// What it earned; maybe not finite.
     pub(super) reward: f64,
 }
 
@@ -34,7 +34,7 @@ impl StateGraph {
                 from: states.id(step.state),
                 action: actions.id(&step.action),
                 to: step.next_state.map(|next| states.id(next)),
-                reward: if step.reward.is_finite() { step.reward } else { 0.0 },
+                reward: step.reward,
             })
             .collect();
         Self { edges, num_states: states.len() }

@@ -17,6 +17,11 @@ pub(super) fn token_rewards(steps: &[StepView<'_>]) -> Vec<f64> {
     rewards
 }
 
+/// Whether all that a trajectory earned is known: nothing is learned from one with a reward that is not finite.
+pub(super) fn is_told(steps: &[StepView<'_>]) -> bool {
+    steps.iter().all(|step| step.reward.is_finite())
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::test_vectors::step_of;
@@ -28,5 +33,6 @@ mod tests {
         assert_eq!(token_rewards(&steps), [0.0, 3.0, 4.0]);
         assert!(token_rewards(&steps[..1]).is_empty());
         assert_eq!(token_rewards(&[step_of(f64::NAN, 2)]), [0.0, 0.0]);
+        assert!(is_told(&steps) && is_told(&[]) && !is_told(&[step_of(f64::INFINITY, 0)]));
     }
 }

@@ -38,7 +38,7 @@ impl TurnTree {
     }
 
     /// The mean over the trajectories that go through each node of what they have; what is not finite is not counted, and the mean of
-    /// nothing is 0.
+    /// nothing is no number.
     pub(super) fn means(&self, of_trajectories: &[f64]) -> Vec<f64> {
         let mut sums = vec![(0.0, 0_u32); self.len];
         for (nodes, value) in self.nodes.iter().zip(of_trajectories) {
@@ -47,6 +47,6 @@ impl TurnTree {
                 sums[*node].1 += 1;
             }
         }
-        sums.into_iter().map(|(sum, count)| sum / f64::from(count.max(1))).collect()
+        sums.into_iter().map(|(sum, count)| sum / f64::from(count)).collect()
     }
 }

@@ -100,6 +100,11 @@ impl AdvantageEstimator for TreePs {
                 let mut before = 0.0;
                 let mut steps = Vec::with_capacity(nodes.len());
                 for node in *nodes {
+                    // A step behind which nothing is known is worth as much as any.
+                    if !values[*node].is_finite() {
+                        steps.push(0.0);
+                        continue;
+                    }
                     let above = if is_flat { 0.0 } else { roots.difference(values[*node]) };
                     let value = local_weight * (above - before) + global_weight * above;
                     before = above;

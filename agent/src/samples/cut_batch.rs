@@ -136,7 +136,7 @@ impl<'a> CutBatch<'a> {
     /// # Errors
     ///
     /// [`SamplesError::Credit`] when the credit is that of another batch, [`SamplesError::Kept`] when `kept`
-    /// is.
+    /// is, [`SamplesError::NotFinite`] when it has an advantage or weight that is no finite number.
     pub fn weigh(self, credit: &Credit, kept: &[bool]) -> Result<Vec<Sample>, SamplesError> {
         self.weigh_of(credit, kept, false)
     }
@@ -185,7 +185,7 @@ impl<'a> CutBatch<'a> {
                 if is_guided {
                     sample.origin = SampleOrigin::Outside;
                 }
-                token = weigh_sample(sample, credit, (index, token));
+                token = weigh_sample(sample, credit, (index, token))?;
                 if carries_weight(sample) {
                     weighed.push(std::mem::take(sample));
                 }
@@ -196,11 +196,15 @@ impl<'a> CutBatch<'a> {
 }
 
 /// Weighs a sample that begins with sampled token `token` of a trajectory, and returns the one behind it.
+///
+/// # Errors
+///
+/// [`SamplesError::NotFinite`] when a token that weighs something has an advantage, or it a weight, that is not finite as a number of 32 bits.
 fn weigh_sample(
     sample: &mut Sample,
     credit: &Credit,
     (trajectory, mut token): (usize, usize),
-) -> usize {
+) -> Result<usize, SamplesError> {
     if credit.returns.is_some() {
         sample.returns = vec![0.0; sample.len()];
     }
@@ -222,6 +226,11 @@ fn weigh_sample(
                 credit.weights.as_ref().map_or(1.0, |weights| weights.at(trajectory, turn, place))
             }
         };
+        for (name, value) in [("weight", weight), ("advantage", advantage)] {
+            if weight != 0.0 && !(value as f32).is_finite() {
+                return Err(SamplesError::NotFinite { name, trajectory, turn, value });
+            }
+        }
         sample.policy_weights[t] = weight as f32;
         sample.advantages[t] = advantage as f32;
         sample.cross_entropy_weights[t] = if advantage > 0.0 { weight as f32 } else { 0.0 };
@@ -229,7 +238,7 @@ fn weigh_sample(
             sample.returns[t] = returns.at(trajectory, turn, place) as f32;
         }
     }
-    token
+    Ok(token)
 }
 
 /// The samples of one group, `advantages[i][t]` being that of turn `t` of trajectory `i`: cut and weighed as
@@ -282,6 +291,21 @@ mod tests {
         assert_eq!(samples[1].tokens, [1, 2, 4, 14]);
         assert_eq!(samples[1].policy_weights, [0.0, 0.0, 0.0, 1.0]);
         assert_eq!(samples[0].versions[2], PolicyVersion(3));
+    }
+
+    #[test]
+    fn what_is_not_finite_is_refused_where_it_would_weigh() {
+        let turns = vec![turn(0, &[1, 2], sampled(&[10], &[&[10, 12]]))];
+        for value in [f64::NAN, f64::NEG_INFINITY, 1e39] {
+            let refused = group_samples(&group(turns.clone()), &[vec![value]], TurnMask::None);
+            let Err(SamplesError::NotFinite { name, trajectory, turn, .. }) = refused else {
+                panic!("{value} is taken");
+            };
+            assert_eq!((name, trajectory, turn), ("advantage", 0, 0));
+        }
+        // Of a token that nothing else could have been, nothing is learned.
+        let forced = vec![turn(0, &[1, 2], sampled(&[11], &[&[11]]))];
+        assert!(group_samples(&group(forced), &[vec![f64::NAN]], TurnMask::None).is_ok());
     }
 
     #[test]
