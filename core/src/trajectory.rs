@@ -229,6 +229,10 @@ pub struct Lineage {
     /// Whether hints or demonstrations guided it.
     #[serde(default)]
     pub guided: bool,
+    /// Whether every token was the most probable one, so that it tells what the others of its group are worth and is not
+    /// trained.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub greedy: bool,
 }
 
 /// By which versions of what defines it a task was played and judged.
@@ -687,7 +691,13 @@ mod tests {
                         .then(|| Verdict { details: "judged".to_owned(), ..Verdict::default() }),
                     turns,
                     end,
-                    lineage: Lineage { parent, fork_turn, fork_token, guided },
+                    lineage: Lineage {
+                        parent,
+                        fork_turn,
+                        fork_token,
+                        guided,
+                        greedy: fork_turn % 5 == 1,
+                    },
                     seat: Seat(fork_turn % 3),
                     refills: fork_turn % 2,
                     spend: guided.then(|| Spend { requests: 3, cost: 0.5, ..Spend::default() }),

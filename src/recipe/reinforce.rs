@@ -231,6 +231,19 @@ impl ReinforceConfig {
                            strategy = { kind = \"demonstrated\" }";
             within("objective", vec![problem.to_owned()]);
         }
+        let (is_remax, is_greedy) =
+            (self.credit.kind == "remax", self.strategy.kind == "greedy_baseline");
+        if is_remax != is_greedy {
+            let problem = match is_remax {
+                true => {
+                    "`remax` compares with a greedy episode, and there is none: set strategy = { kind = \"greedy_baseline\" }"
+                }
+                false => {
+                    "`greedy_baseline` plays an episode for credit `remax` alone, and others would take it for one that was sampled"
+                }
+            };
+            within(if is_remax { "credit" } else { "strategy" }, vec![problem.to_owned()]);
+        }
         if let Err(error) = strategy.and_then(|strategy| strategy.check(self.group_size)) {
             within("strategy", told(error.into()));
         }
@@ -364,6 +377,20 @@ mod tests {
             problems.iter().any(|it| it.contains("`rl_plus` learns from demonstrations"))
         };
         assert!(is_refused("independent") && !is_refused("demonstrated"));
+    }
+
+    #[test]
+    fn remax_and_the_greedy_episode_need_each_other() {
+        let told = |credit: &str, strategy: &str| -> Vec<String> {
+            let text = format!(
+                "[reinforce.credit]\nkind = '{credit}'\n[reinforce.strategy]\nkind = '{strategy}'"
+            );
+            let recipe = Recipe::parse("r", &text, &[]).unwrap();
+            recipe.reinforce.problems(&recipe)
+        };
+        assert_eq!(told("remax", "greedy_baseline"), [""; 0]);
+        assert!(told("remax", "independent")[0].starts_with("credit: `remax` compares"));
+        assert!(told("grpo", "greedy_baseline")[0].starts_with("strategy: `greedy_baseline`"));
     }
 
     #[test]

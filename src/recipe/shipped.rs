@@ -49,6 +49,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("scale-rl", include_str!("../../recipes/methods/scale-rl.toml")),
     ("rloo", include_str!("../../recipes/methods/rloo.toml")),
     ("reinforce-pp", include_str!("../../recipes/methods/reinforce-pp.toml")),
+    ("remax", include_str!("../../recipes/methods/remax.toml")),
     ("opo", include_str!("../../recipes/methods/opo.toml")),
     ("gpg", include_str!("../../recipes/methods/gpg.toml")),
     ("ppo", include_str!("../../recipes/methods/ppo.toml")),

@@ -262,7 +262,7 @@ fn fork(
         grown.turns.push(Turn { sampled, stop, source: Source::Regenerated, ..begun.clone() });
     }
     let (parent, fork_turn) = (Some(origin.episode), turn as u32);
-    grown.lineage = Lineage { parent, fork_turn, fork_token, guided: false };
+    grown.lineage = Lineage { parent, fork_turn, fork_token, ..Lineage::default() };
     (grown, of_fork)
 }
 

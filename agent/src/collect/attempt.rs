@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use spar_core::{
-    Action, Boundary, EndReason, Message, Observation, Seat, Seed, Source, Trajectory, Turn,
+    Action, Boundary, EndReason, Message, Observation, Sampling, Seat, Seed, Source, Trajectory,
+    Turn,
 };
 use spar_envs::{Environment, EnvironmentError};
 use spar_tasks::Task;
@@ -68,6 +69,8 @@ pub(super) struct Extra {
     pub(super) guide: Option<Guide>,
     /// Tokens behind which it is paused; absent: it is played to its end.
     pub(super) leg: Option<usize>,
+    /// Whether every token is the most probable one.
+    pub(super) is_greedy: bool,
 }
 
 /// One try at an episode.
@@ -193,9 +196,15 @@ impl Attempt {
         if !origin.seats.is_empty() {
             return self.run_table(environment).await;
         }
-        let config = &common.episode;
+        let greedy = || {
+            let max_tokens = common.episode.sampling.max_tokens;
+            let sampling = Sampling { temperature: 0.0, max_tokens, ..Sampling::default() };
+            EpisodeConfig { sampling, ..common.episode.clone() }
+        };
+        let greedy = self.extra.is_greedy.then(greedy);
+        let config = greedy.as_ref().unwrap_or(&common.episode);
         let (said, leg) = (&self.extra.said, self.extra.leg);
-        let (trajectory, mut environment, is_paused) = match start {
+        let (mut trajectory, mut environment, is_paused) = match start {
             Start::Shared => {
                 let first = origin.first.clone();
                 let playing =
@@ -209,6 +218,7 @@ impl Attempt {
             }
         };
         common.close(&mut *environment).await;
+        trajectory.lineage.greedy = self.extra.is_greedy;
         let inherited = |turn: &&Turn| turn.source == Source::Inherited;
         let replayed_turns = trajectory.turns.iter().filter(inherited).count();
         let trajectories = vec![trajectory];

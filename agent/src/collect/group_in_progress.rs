@@ -188,6 +188,18 @@ impl GroupInProgress<'_> {
         self.member(member, Start::Shared, Extra { guide: Some(guide), ..Extra::default() }).await
     }
 
+    /// Plays the member of this number with the most probable token everywhere, from the start that all share; it is [told](spar_core::Lineage::greedy) and never trained. Where several act there is
+    /// none: it fails.
+    pub async fn greedy(&self, member: usize) -> Option<Trajectory> {
+        if !self.origin.seats().is_empty() {
+            let detail = "no episode is greedy where several act";
+            self.shared.note(&self.origin.task.id, Boundary::Environment, detail);
+            return None;
+        }
+        let extra = Extra { is_greedy: true, ..Extra::default() };
+        self.member(member, Start::Shared, extra).await
+    }
+
     /// The task of the group.
     pub fn task(&self) -> &Task {
         &self.origin.task

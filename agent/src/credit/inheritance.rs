@@ -134,7 +134,8 @@ mod tests {
     #[test]
     fn shares_in_what_is_common_add_up_to_one() {
         let fork = |episode, parent, fork_turn, fork_token| {
-            let lineage = Lineage { parent: Some(parent), fork_turn, fork_token, guided: false };
+            let lineage =
+                Lineage { parent: Some(parent), fork_turn, fork_token, ..Lineage::default() };
             EpisodeView { lineage, ..EpisodeView::new(episode) }
         };
         let mut group = GroupView::default();

@@ -70,6 +70,8 @@ const LAWS: &[Laws] = &[
     // There is no second in a group of one, which is an error.
     Laws { name: "grpo_passk", alone: false, ..KEPT },
     Laws { name: "rloo", scaling: Scaling::Linear, ..KEPT },
+    // Where no episode is greedy all are worth 0, as all laws have it.
+    Laws { name: "remax", scaling: Scaling::Linear, ..KEPT },
     Laws { name: "opo", scaling: Scaling::Linear, ..KEPT },
     // It counts returns that are not 0.
     Laws { name: "gpg", scaling: Scaling::Linear, shift: false, ..KEPT },

@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     fn fork(episode: u64, parent: u64, fork_turn: u32, fork_token: Option<u32>) -> EpisodeView {
-        let lineage = Lineage { parent: Some(parent), fork_turn, fork_token, guided: false };
+        let lineage = Lineage { parent: Some(parent), fork_turn, fork_token, ..Lineage::default() };
         EpisodeView { lineage, ..EpisodeView::new(episode) }
     }
 

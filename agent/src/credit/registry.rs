@@ -11,7 +11,7 @@ use super::{
     GraftConfig, GraphGpo, GraphGpoConfig, Grpo, GrpoConfig, GrpoPassk, GrpoPasskConfig, Hgpo,
     HgpoConfig, Mars, MarsConfig, McGrpo, McGrpoConfig, Opo, OpoConfig, OptimalTokenBaseline,
     OptimalTokenBaselineConfig, Polychromic, PolychromicConfig, PsrNsr, PsrNsrConfig, R3l,
-    R3lConfig, ReinforcePp, ReinforcePpConfig, Rloo, RlooConfig, Rtmc, RtmcConfig, Salt,
+    R3lConfig, ReinforcePp, ReinforcePpConfig, Remax, Rloo, RlooConfig, Rtmc, RtmcConfig, Salt,
     SaltConfig, Spa, SpaConfig, SpaReleased, SpaReleasedConfig, TreePs, TreePsConfig, UiS1,
     UiS1Config, Xrpo, XrpoConfig,
 };
@@ -141,6 +141,14 @@ const ROWS: &[EstimatorRow] = &[
         formula: "A_i = R_i - 1 / (n - 1) sum over the others of R_j",
         options: OptionSet::of::<RlooConfig>(),
         open: |given| Ok(Box::new(Rloo::new(given.read()?))),
+    },
+    Row {
+        name: "remax",
+        about: "What is still to come, over what the greedy episode of the task earned.",
+        source: "ReMax, arXiv 2310.10505, algorithm 2, in verl's form",
+        formula: "A_t = sum_{s >= t} r_s - R(greedy)",
+        options: OptionSet::NONE,
+        open: |_| Ok(Box::new(Remax::default())),
     },
     Row {
         name: "opo",
@@ -441,7 +449,10 @@ mod tests {
             let by_state = ["hgpo", "graph_gpo", "rtmc", "graft"].contains(&entry.name);
             // All of a group of two is one set.
             let by_set = entry.name == "polychromic";
+            // Nothing was played to compare with.
+            let by_greedy = entry.name == "remax";
             if !by_state
+                && !by_greedy
                 && !by_set
                 && !estimator.needs().iter().any(|signal| predicted.contains(signal))
             {

@@ -86,7 +86,7 @@ mod tests {
     fn batch(fork_token: Option<u32>) -> BatchView<'static> {
         let mut group = GroupView::default();
         group.push_episode(EpisodeView::new(1), [step_of(0.0, 1), step_of(0.0, 2)]);
-        let lineage = Lineage { parent: Some(1), fork_turn: 1, fork_token, guided: false };
+        let lineage = Lineage { parent: Some(1), fork_turn: 1, fork_token, ..Lineage::default() };
         let fork = EpisodeView { lineage, ..EpisodeView::new(2) };
         group.push_episode(fork, [step_of(0.0, 1), step_of(0.0, 2)]);
         group.into()

@@ -176,7 +176,7 @@ impl<'a> CutBatch<'a> {
             start = end;
             let is_masked = trajectory.verdict.as_ref().is_some_and(|verdict| verdict.masked);
             let is_guided = trajectory.lineage.guided;
-            let is_nobodys = is_guided && !with_demonstrations;
+            let is_nobodys = (is_guided && !with_demonstrations) || trajectory.lineage.greedy;
             if is_nobodys || trajectory.redacted || is_masked || !kept[index] {
                 continue;
             }

@@ -6,10 +6,10 @@ use spar_core::registry::{Axis, Given, OptionSet, Options, Row, RowError, Table}
 
 use super::{
     Branching, BranchingOptions, Continuations, ContinuationsOptions, CriticalTokens,
-    CriticalTokensOptions, Demonstrated, DemonstratedOptions, Hints, HintsOptions, Independent,
-    Lookahead, LookaheadOptions, Paraphrases, ParaphrasesOptions, Partial, PartialOptions, Pruned,
-    PrunedOptions, Retry, RetryOptions, RolloutStrategy, RubricScaffold, RubricScaffoldOptions,
-    ToolBranching, ToolBranchingOptions,
+    CriticalTokensOptions, Demonstrated, DemonstratedOptions, GreedyBaseline, Hints, HintsOptions,
+    Independent, Lookahead, LookaheadOptions, Paraphrases, ParaphrasesOptions, Partial,
+    PartialOptions, Pruned, PrunedOptions, Retry, RetryOptions, RolloutStrategy, RubricScaffold,
+    RubricScaffoldOptions, ToolBranching, ToolBranchingOptions,
 };
 
 /// Which rollout strategy, with which options.
@@ -118,6 +118,14 @@ const ROWS: &[StrategyRow] = &[
         formula: "",
         options: OptionSet::of::<DemonstratedOptions>(),
         open: |given| Ok(Box::new(Demonstrated::new(given.read()?)?)),
+    },
+    Row {
+        name: "greedy_baseline",
+        about: "One episode of a group takes the most probable tokens, and is what the others are compared with.",
+        source: "ReMax, arXiv 2310.10505, algorithm 2",
+        formula: "b = R(argmax pi)",
+        options: OptionSet::NONE,
+        open: |_| Ok(Box::new(GreedyBaseline)),
     },
     Row {
         name: "hints",

@@ -36,6 +36,7 @@ impl Rehearsal {
         let is_kept = |it: &&Trajectory| {
             (it.success || !self.config.only_solved)
                 && !it.lineage.guided
+                && !it.lineage.greedy
                 && it.lineage.parent.is_none()
                 && !it.redacted
         };
