@@ -38,6 +38,7 @@ pub(crate) use spend::{RedactArguments, SecretArguments, SpendArguments};
 pub(crate) use tasks::{
     BuildImageArguments, GradeArguments, ImportArguments, MakeCommand, MakeRepairArguments,
     TasksArguments, TasksCommand, TasksImpactArguments, TasksListArguments, TasksShowArguments,
+    TasksUnsolvedArguments,
 };
 
 /// The gym in which language-model agents train.

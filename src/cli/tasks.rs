@@ -38,6 +38,11 @@ pub(crate) enum TasksCommand {
     /// The score is LIMR's, 1 - sum (r - mean)^2 / sum (1 - mean)^2 over the iterations in which a task was played. Train with
     /// keep.trajectories_every = 1, so that all of them are stored.
     Impact(TasksImpactArguments),
+    /// Tell the tasks that no attempt of a run or rollout has solved.
+    ///
+    /// Those of a model before training are what it cannot do, in so many attempts; `--then` tells how many of them another run, such
+    /// as one after training, has solved.
+    Unsolved(TasksUnsolvedArguments),
     /// Make tasks.
     Make {
         /// What of.
@@ -75,6 +80,28 @@ pub(crate) struct TasksImpactArguments {
     #[arg(long, default_value = "0.2", value_parser = share)]
     pub(crate) keep: f64,
     /// The file that the ids of the chosen tasks are written to, one a line.
+    #[arg(long)]
+    pub(crate) out: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Arguments of `spar tasks unsolved`.
+#[derive(Debug, Args)]
+pub(crate) struct TasksUnsolvedArguments {
+    /// A run, by name or path, or a store of trajectories.
+    pub(crate) path: PathBuf,
+    /// The folder that runs are looked for in by name.
+    #[arg(long, default_value = "runs")]
+    pub(crate) runs: PathBuf,
+    /// Attempts that a task needs to count.
+    #[arg(long, default_value_t = 8, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    pub(crate) attempts: usize,
+    /// A run or store of later: how many of the unsolved tasks it has solved.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) then: Option<PathBuf>,
+    /// The file that the ids of the unsolved tasks are written to, one a line.
     #[arg(long)]
     pub(crate) out: Option<PathBuf>,
     /// Print JSON.

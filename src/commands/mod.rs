@@ -44,6 +44,7 @@ mod suites;
 mod sweep;
 mod tasks;
 mod train;
+mod trend;
 mod validate;
 
 use std::io::Write;

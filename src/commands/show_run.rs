@@ -12,6 +12,7 @@ use spar::trainer::{Checkpoints, Manifest, MetricRecord, RunFolder};
 use spar::training::stages::{StageOutline, outline};
 use spar::training::{Evaluated, LEDGER, SplitResult, Summary, share};
 
+use super::trend::Trend;
 use super::{print, print_json};
 
 const PLOT_WIDTH: usize = 64;
@@ -45,6 +46,7 @@ pub(super) fn show_run(run: &RunFolder, is_json: bool) -> anyhow::Result<ExitCod
             "summary": summary,
             "failures": failures,
             "spend": spend,
+            "trend": Trend::of(&metrics),
             "last": last,
         }))?;
         return Ok(ExitCode::SUCCESS);
@@ -59,6 +61,7 @@ pub(super) fn show_run(run: &RunFolder, is_json: bool) -> anyhow::Result<ExitCod
     }
     text += &failed(&failures);
     text += &plot(&metrics);
+    text += &Trend::of(&metrics).map(|trend| trend.text()).unwrap_or_default();
     if let Some(last) = last {
         text += &values(last);
     }

@@ -123,6 +123,18 @@ fn a_sweep_trains_what_is_not_finished_and_its_runs_are_judged_by_any_estimator(
     let wrong = run(folder, &["tasks", "impact", run_folder, "--keep", "2"]);
     assert!(wrong.code != Some(0) && wrong.err.contains("at most 1"), "{}", wrong.err);
 
+    // Which no attempt has solved, and what of these another run has.
+    let other = "swept/tiny-kind_gigpo-3";
+    let beyond = ["tasks", "unsolved", run_folder, "--attempts", "2", "--then", other];
+    let told = json(folder, &[&beyond[..], &["--out", "beyond.txt", "--json"]].concat());
+    let unsolved = told["unsolved"].as_array().unwrap();
+    assert!(told["tasks"].as_u64() >= Some(unsolved.len() as u64), "{told}");
+    let written = fs::read_to_string(folder.join("beyond.txt")).unwrap();
+    assert!(written.lines().eq(unsolved.iter().map(|it| it.as_str().unwrap())), "{told}");
+    assert!(told["later"]["played"].as_u64() <= Some(unsolved.len() as u64), "{told}");
+    let wrong = run(folder, &["tasks", "unsolved", run_folder, "--attempts", "9999"]);
+    assert!(wrong.code == Some(1) && wrong.err.contains("9999 attempts"), "{}", wrong.err);
+
     for (arguments, part) in [
         (&["--estimator", "gae"][..], "it needs `values`"),
         (&["--estimator", "gppo"], "known are"),

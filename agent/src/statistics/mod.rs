@@ -3,12 +3,14 @@
 mod calibration;
 mod outcomes;
 mod rating;
+mod scaling_fit;
 mod significance;
 
 pub use calibration::{CalibrationScore, calibration, weighted_vote};
 pub use outcomes::{Difference, Outcomes, TaskTallies, rate};
 use rand::RngExt;
 pub use rating::{Match, Rating, elo_ratings};
+pub use scaling_fit::ScalingFit;
 use serde::{Deserialize, Serialize};
 pub use significance::{
     PermutationTest, SignTest, matched_permutation_test, permutation_test, sign_test,

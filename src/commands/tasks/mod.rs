@@ -9,6 +9,7 @@ mod ls;
 mod make_repair;
 mod package_index;
 mod show;
+mod unsolved;
 mod whole_file;
 
 use std::process::ExitCode;
@@ -21,6 +22,7 @@ pub(super) async fn tasks(arguments: &TasksArguments) -> anyhow::Result<ExitCode
         TasksCommand::Ls(arguments) => ls::ls(arguments).await,
         TasksCommand::Show(arguments) => show::show(arguments).await,
         TasksCommand::Impact(arguments) => impact::impact(arguments),
+        TasksCommand::Unsolved(arguments) => unsolved::unsolved(arguments),
         TasksCommand::Grade(arguments) => grade::grade(arguments).await,
         TasksCommand::Import(arguments) => import::import(arguments),
         TasksCommand::Make { command: MakeCommand::Repair(arguments) } => {

@@ -9,7 +9,7 @@ use anyhow::Context;
 use async_trait::async_trait;
 use rand::seq::SliceRandom;
 use serde_json::Value;
-use spar_agent::credit::{AdvantageEstimator, BatchView, open_estimator};
+use spar_agent::credit::{AdvantageEstimator, BatchView, GroupView, open_estimator};
 use spar_agent::filters::{GroupFilter, kept, open_filter};
 use spar_agent::strategies::open_strategy;
 use spar_agent::{CutBatch, CutGroup, TurnMask};
@@ -365,6 +365,8 @@ struct Learned {
     /// Of the predictor, where there is one.
     fit: Option<Fit>,
     explained_variance: Option<f64>,
+    /// The mean of the finite returns that credit saw, shaped; absent where there are none.
+    mean_return: Option<f64>,
     updates: Vec<UpdateMetrics>,
 }
 
@@ -512,6 +514,7 @@ fn with_learned(
     record = record.with(config.rehearse.as_ref().map(|_| ("rehearsed", num_rehearsed)));
     if let [(_, only)] = learned {
         record = record.with(only.explained_variance.map(|share| ("explained_variance", share)));
+        record = record.with(only.mean_return.map(|mean| ("shaped_return", mean)));
         if let Some(fit) = &only.fit {
             record = record.with([("predictor_examples", fit.num_examples as f64)]);
             record = record.with(fit.last_loss().map(|loss| ("predictor_loss", loss)));
@@ -565,6 +568,10 @@ impl Reinforcement {
             changes.apply(groups, &mut credit);
         }
         let group_advantages = group_advantages(groups, &view, &credit);
+        let returns: Vec<f64> = view.groups().iter().flat_map(GroupView::returns).collect();
+        let finite: Vec<f64> = returns.into_iter().filter(|it| it.is_finite()).collect();
+        let mean_return =
+            (!finite.is_empty()).then(|| finite.iter().sum::<f64>() / finite.len() as f64);
         let mut kept = kept(self.filter.as_ref(), &view);
         let num_filtered = kept.iter().filter(|kept| !**kept).count();
         if self.predictor.as_ref().is_some_and(|it| it.is_warming_up(step.done)) {
@@ -643,6 +650,7 @@ impl Reinforcement {
             fit,
             num_rehearsed: samples.len() - num_samples,
             explained_variance,
+            mean_return,
             updates,
         })
     }
