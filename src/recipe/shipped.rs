@@ -122,6 +122,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("dr-po", include_str!("../../recipes/methods/dr-po.toml")),
     ("f-dpg", include_str!("../../recipes/methods/f-dpg.toml")),
     ("ssr", include_str!("../../recipes/methods/ssr.toml")),
+    ("rethink", include_str!("../../recipes/methods/rethink.toml")),
     ("adhint", include_str!("../../recipes/methods/adhint.toml")),
     ("prorl", include_str!("../../recipes/methods/prorl.toml")),
     ("ppo-max", include_str!("../../recipes/methods/ppo-max.toml")),

@@ -22,6 +22,7 @@ mod paraphrases;
 mod partial;
 mod pruned;
 mod registry;
+mod rethink;
 mod retry;
 mod rubric_scaffold;
 mod tool_branching;
@@ -47,6 +48,7 @@ pub use registry::{
     OpenStrategy, StrategyConfig, StrategyError, StrategyRow, open_strategy, strategy_registry,
 };
 
+pub use rethink::{Rethink, RethinkOptions};
 pub use retry::{Retry, RetryFrom, RetryOptions};
 pub use rubric_scaffold::{RubricScaffold, RubricScaffoldOptions};
 pub use tool_branching::{ToolBranching, ToolBranchingOptions};

@@ -8,8 +8,8 @@ use super::{
     Branching, BranchingOptions, Continuations, ContinuationsOptions, CriticalTokens,
     CriticalTokensOptions, Demonstrated, DemonstratedOptions, GreedyBaseline, Hints, HintsOptions,
     Independent, Lookahead, LookaheadOptions, Paraphrases, ParaphrasesOptions, Partial,
-    PartialOptions, Pruned, PrunedOptions, Retry, RetryOptions, RolloutStrategy, RubricScaffold,
-    RubricScaffoldOptions, ToolBranching, ToolBranchingOptions,
+    PartialOptions, Pruned, PrunedOptions, Rethink, RethinkOptions, Retry, RetryOptions,
+    RolloutStrategy, RubricScaffold, RubricScaffoldOptions, ToolBranching, ToolBranchingOptions,
 };
 
 /// Which rollout strategy, with which options.
@@ -142,6 +142,14 @@ const ROWS: &[StrategyRow] = &[
         formula: "",
         options: OptionSet::of::<RetryOptions>(),
         open: |given| Ok(Box::new(Retry::new(given.read()?)?)),
+    },
+    Row {
+        name: "rethink",
+        about: "Some episodes go back to before the last turn of another one, and are told to think its answer over again.",
+        source: "VL-Rethinker, arXiv 2504.08837, forced rethinking, reconstructed from its abstract and a summary; assumed: one message, and the share",
+        formula: "",
+        options: OptionSet::of::<RethinkOptions>(),
+        open: |given| Ok(Box::new(Rethink::new(given.read()?)?)),
     },
     Row {
         name: "paraphrases",
