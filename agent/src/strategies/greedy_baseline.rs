@@ -62,7 +62,7 @@ mod tests {
         let mut config = CollectConfig { group_size: 3, ..CollectConfig::default() };
         config.episode.max_turns = Some(4);
         let played = collect_groups(&request, &config).await;
-        assert_eq!((played.groups.len(), played.missing()), (2, 0));
+        assert_eq!((played.groups.len(), played.counts.missing()), (2, 0));
         for group in &played.groups {
             let greedy: Vec<bool> = group.trajectories.iter().map(|it| it.lineage.greedy).collect();
             assert_eq!(greedy, [false, false, true]);
