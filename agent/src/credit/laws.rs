@@ -1,10 +1,10 @@
 //! Laws that every estimator is held to, by one walk over the table.
 
 use proptest::prelude::*;
-use spar_core::Signals;
+use spar_core::{PerTurnOrToken, Signals};
 
 use super::registry::{CreditConfig, credit_registry, open_estimator};
-use super::test_vectors::signals_of;
+use super::test_vectors::{signals_of, step_of};
 use super::{AdvantageEstimator, BatchView, CreditError, EpisodeView, GroupView, StepView};
 
 /// What becomes of advantages when all rewards are multiplied by a number above 0.
@@ -218,6 +218,41 @@ fn what_is_not_a_number_is_the_neutral_value() {
     for (laws, estimator) in estimators() {
         let found = estimate(estimator.as_ref(), &bad).unwrap();
         assert_eq!(found.len(), 5, "{}", laws.name);
+    }
+}
+
+#[test]
+fn turns_without_tokens_and_episodes_without_turns_have_numbers() {
+    let mut batch = BatchView::default();
+    let groups: [&[&[(f64, usize)]]; 4] = [
+        &[&[(1.0, 0)], &[], &[(0.0, 2), (1.0, 0)], &[(f64::NAN, 0)], &[(0.5, 0), (0.0, 1)]],
+        &[&[], &[]],
+        &[&[(0.0, 0)], &[(1.0, 0)]],
+        &[],
+    ];
+    for group in groups {
+        let mut view = GroupView::default();
+        for steps in group {
+            let mut episode = EpisodeView::new(0);
+            let total = steps.iter().map(|step| step.0).sum();
+            episode.parts.insert("reward".to_owned(), total);
+            let step = |(reward, num_tokens): &(f64, usize)| step_of(*reward, *num_tokens);
+            view.push_episode(episode, steps.iter().map(step));
+        }
+        batch.push(view);
+    }
+    batch.number_episodes();
+    let num_tokens = batch.num_tokens();
+    for (laws, estimator) in estimators() {
+        let signals = signals_of(estimator.as_ref(), &batch);
+        let credit = estimator.estimate(&batch, &signals).unwrap();
+        credit.check(&num_tokens).unwrap();
+        let parts = [Some(credit.advantages), credit.weights, credit.returns];
+        for (PerTurnOrToken::Turns(values) | PerTurnOrToken::Tokens(values)) in
+            parts.into_iter().flatten()
+        {
+            assert!(values.iter().flatten().all(|it| it.is_finite()), "{}: {values:?}", laws.name);
+        }
     }
 }
 
