@@ -133,7 +133,7 @@ mod tests {
     fn prompts_count_the_same_and_so_do_their_tokens() {
         let sample = |prompt: u32, answer: &[f32]| Sample {
             tokens: (prompt..=prompt + answer.len() as u32).collect(),
-            policy_weights: [&[0.0], answer].concat(),
+            policy_weights: [&[0.0][..], answer].concat(),
             cross_entropy_weights: vec![0.0; answer.len() + 1],
             ..Sample::default()
         };
