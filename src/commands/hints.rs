@@ -9,6 +9,7 @@ use spar::instance_image::ImageError;
 use spar::policy::CheckpointError;
 use spar::recipe::RecipeError;
 use spar::sandbox::SandboxError;
+use spar::swe::LoadError;
 use spar::tasks::SuiteError;
 use spar::trainer::{RunFolderError, TrainerError};
 
@@ -26,6 +27,8 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
             .or_else(|| Some(cause.downcast_ref::<ImageError>()?.hint()?.to_owned()))
             .or_else(|| Some(cause.downcast_ref::<WebError>()?.hint()?.to_owned()))
             .or_else(|| suite(cause.downcast_ref()?))
+            .or_else(|| instance(cause.downcast_ref::<Box<LoadError>>()?))
+            .or_else(|| instance(cause.downcast_ref()?))
             .or_else(|| recipe(cause.downcast_ref()?))
             .or_else(|| checkpoint(cause.downcast_ref()?))
             .or_else(|| policy(cause.downcast_ref()?))
@@ -68,10 +71,33 @@ fn suite(error: &SuiteError) -> Option<String> {
             Some("look whether the path is right".to_owned())
         }
         SuiteError::UnknownTask { .. } => {
-            Some("name its suite with --suite, and the folder of its data with --data".to_owned())
+            Some(
+                "`spar tasks ls SUITE` tells the tasks of one; where another suite is meant, name it with --suite, and the folder of its \
+                 data with --data"
+                    .to_owned(),
+            )
         }
         _ => None,
     }
+}
+
+/// A row that is wrong keeps those beside it from being a suite.
+fn instance(error: &LoadError) -> Option<String> {
+    let place = match error {
+        LoadError::Syntax { place, language: "JSON", .. }
+        | LoadError::UnknownFormat { place, .. }
+        | LoadError::MixedFormats { place, .. }
+        | LoadError::Column { place, .. }
+        | LoadError::Instance { place, .. }
+        | LoadError::SameId { place } => place,
+        _ => return None,
+    };
+    place.row.is_some().then(|| {
+        format!(
+            "`spar tasks import auto {} --out FOLDER` makes a suite of the rows that can be taken, and tells the others",
+            place.path.display()
+        )
+    })
 }
 
 fn recipe(error: &RecipeError) -> Option<String> {

@@ -130,7 +130,22 @@ fn rows_are_imported_whole_and_those_that_cannot_be_taken_are_told() {
     fs::write(path.join("none.jsonl"), "{\"a\": 1}\n").unwrap();
     let none = run(path, &["tasks", "import", "auto", "none.jsonl", "--out", "none"]);
     assert!(none.code == Some(1) && none.err.contains("no row of it can be taken"), "{}", none.err);
-    assert!(!path.join("none/rows.jsonl").exists());
+    assert!(!path.join("none").exists());
+    let nowhere = run(path, &["tasks", "import", "auto", "no.jsonl", "--out", "none"]);
+    assert!(nowhere.code == Some(1) && nowhere.err.contains("No such file"), "{}", nowhere.err);
+    let folder = run(path, &["tasks", "import", "auto", "suite", "--out", "none"]);
+    assert!(folder.code == Some(1) && folder.err.contains("spar tasks ls suite"), "{}", folder.err);
+    // Rows of which one cannot be taken are no suite as they are; what is to be done is told.
+    let mut smith = row("own__calc-1");
+    smith.as_object_mut().unwrap().remove("test_patch");
+    write(&path.join("near.jsonl"), &[smith]);
+    let near = run(path, &["tasks", "ls", "near.jsonl"]);
+    assert!(
+        near.err.contains("comes closest to swe-bench, for which it lacks `test_patch`")
+            && near.err.contains("hint: `spar tasks import"),
+        "{}",
+        near.err
+    );
     let unknown = run(path, &["tasks", "import", "swe-bunch", "rows.jsonl", "--out", "x"]);
     assert!(unknown.code == Some(2) && unknown.err.contains("swe-smith"), "{}", unknown.err);
 }

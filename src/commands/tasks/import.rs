@@ -70,12 +70,14 @@ pub(super) fn import(arguments: &ImportArguments) -> anyhow::Result<ExitCode> {
 /// What came of it, now or before.
 fn into_folder(arguments: &ImportArguments) -> anyhow::Result<(Report, bool)> {
     let ImportArguments { format, path, out, name, force, .. } = arguments;
+    let found = fs::metadata(path).with_context(|| format!("import `{}`", path.display()))?;
     ensure!(
-        path.is_file(),
-        "import `{}`: it is no file of rows{}",
+        !found.is_dir(),
+        "import `{}`: it is a folder, and rows stand in a file; a folder of tasks is a suite as it is, for `spar tasks ls {}`",
         path.display(),
-        if path.is_dir() { "; a folder of tasks is a suite as it is" } else { "" }
+        path.display()
     );
+    ensure!(found.is_file(), "import `{}`: it is no file", path.display());
     let called = out.file_name().map(|name| name.to_string_lossy().into_owned());
     let name =
         name.clone().or(called).context("name the suite: its folder has no name, give --name")?;
@@ -102,6 +104,7 @@ fn into_folder(arguments: &ImportArguments) -> anyhow::Result<(Report, bool)> {
             known.name
         );
     }
+    let is_made = !out.exists();
     fs::create_dir_all(out).with_context(|| format!("make folder `{}`", out.display()))?;
     let mut report = Report {
         source: path.clone(),
@@ -117,6 +120,9 @@ fn into_folder(arguments: &ImportArguments) -> anyhow::Result<(Report, bool)> {
     let ids = write_rows(path, out, &mut report)?;
     if report.taken == 0 {
         fs::remove_file(out.join(ROWS)).context("remove the empty file of rows")?;
+        if is_made {
+            fs::remove_dir(out).context("remove the empty folder")?;
+        }
         let why = report.refused.first().map_or("it has none", |refused| &refused.why);
         bail!("import `{}`: no row of it can be taken: {why}", path.display());
     }
@@ -370,9 +376,9 @@ fn record(out: &Path) -> anyhow::Result<Option<Report>> {
 
 fn text(report: &Report, out: &Path, is_new: bool) -> String {
     let mut text = format!(
-        "{}: {} rows of {} {} `{}`, {} of them gradable here\n",
+        "{}: {} of {} {} `{}`, {} of them gradable here\n",
         report.name,
-        report.taken,
+        counted(report.taken),
         report.format,
         if is_new { "imported into" } else { "are already in" },
         out.display(),
@@ -385,7 +391,8 @@ fn text(report: &Report, out: &Path, is_new: bool) -> String {
         text += &format!("  not honoured in {count}: {why}\n");
     }
     if !report.refused.is_empty() {
-        text += &format!("{} rows were not taken:\n", report.refused.len());
+        let were = if report.refused.len() == 1 { "was" } else { "were" };
+        text += &format!("{} {were} not taken:\n", counted(report.refused.len()));
     }
     for refused in report.refused.iter().take(MAX_NAMED) {
         text += &format!("  {}\n", refused.why);
@@ -394,4 +401,8 @@ fn text(report: &Report, out: &Path, is_new: bool) -> String {
         text += &format!("  and {} more, which `{RECORD}` has\n", report.refused.len() - MAX_NAMED);
     }
     text + &format!("play them with `spar eval --suite {}`\n", out.display())
+}
+
+fn counted(rows: usize) -> String {
+    format!("{rows} row{}", if rows == 1 { "" } else { "s" })
 }

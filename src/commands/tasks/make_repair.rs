@@ -82,7 +82,7 @@ pub(super) async fn make_repair(arguments: &MakeRepairArguments) -> anyhow::Resu
             Ok(made) => made,
             Err(error) => {
                 let error = format!("{error:#}");
-                eprintln!("{package}: could not {error}");
+                eprintln!("{package}: could not make tasks of it: {error}");
                 Made {
                     package: package.clone(),
                     suite: None,

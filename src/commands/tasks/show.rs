@@ -177,10 +177,10 @@ fn text(
     }
     let _ = write!(text, "\n{}\n", problem.trim_end());
     if let Some(tests) = instance.and_then(|it| it.verification.as_ref()?.expected()) {
-        for (what, names) in
-            [("have to pass", &tests.fail_to_pass), ("have to go on passing", &tests.pass_to_pass)]
+        for (what, names) in [("pass", &tests.fail_to_pass), ("go on passing", &tests.pass_to_pass)]
         {
-            let _ = writeln!(text, "\n{} tests {what}", names.len());
+            let counted = if names.len() == 1 { "test has" } else { "tests have" };
+            let _ = writeln!(text, "\n{} {counted} to {what}", names.len());
             for name in names.iter().take(MAX_NAMED) {
                 let _ = writeln!(text, "  {name}");
             }

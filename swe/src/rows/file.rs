@@ -88,13 +88,18 @@ impl RowFile {
         })
     }
 
-    /// Whether a file looks like one of rows that a format knows: its first row has the columns of one.
+    /// Whether a file looks like one of rows of software engineering: its first row has the columns of a format, or so many that
+    /// reading it tells what it lacks of one, which are an `instance_id` and a `repo` or a `patch`.
     pub fn matches(path: &Path) -> bool {
         let Ok(mut file) = Self::open(path, RowOptions::default()) else {
             return false;
         };
         match file.next_row() {
-            Ok(Some((place, row))) => RowFormat::of(&row, &place).is_ok(),
+            Ok(Some((place, row))) => {
+                let is_near = row.contains_key("instance_id")
+                    && (row.contains_key("repo") || row.contains_key("patch"));
+                is_near || RowFormat::of(&row, &place).is_ok()
+            }
             _ => false,
         }
     }

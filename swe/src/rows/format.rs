@@ -91,7 +91,7 @@ pub const ROW_FORMATS: [RowFormat; 9] = [
         name: "swe-smith",
         about: "SWE-smith, whose patches make bugs",
         columns: &["instance_id", "repo", "image_name", "patch", "FAIL_TO_PASS", "PASS_TO_PASS"],
-        without: &["base_commit", "test_patch"],
+        without: &["test_patch"],
         read: swe_smith::read,
     },
     RowFormat {
@@ -186,6 +186,11 @@ fn unknown(row: &Map<String, Value>, place: &Place) -> LoadError {
         .expect("there are formats");
     let missing = closest.missing(row);
     let hint = match missing.len() < closest.columns.len() {
+        true if missing.is_empty() => {
+            let odd = closest.without.iter().filter(|name| row.contains_key(**name));
+            let odd: Vec<String> = odd.map(|name| (*name).to_owned()).collect();
+            format!("it comes closest to {}, whose rows never have {}", closest.name, list(&odd))
+        }
         true => {
             format!("it comes closest to {}, for which it lacks {}", closest.name, list(&missing))
         }

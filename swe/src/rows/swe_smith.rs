@@ -26,6 +26,7 @@ pub(super) fn read(mut row: Columns, _: &Companions<'_>) -> Result<Instance, Loa
         )
     })?;
     let (repository, bug) = (repository.to_owned(), bug.to_owned());
+    made_from(&mut row, &repository)?;
     let patch = row.text("patch")?;
     let image = row.text("image_name")?;
     let expected = Expected {
@@ -65,6 +66,23 @@ pub(super) fn read(mut row: Columns, _: &Companions<'_>) -> Result<Instance, Loa
     judge(&mut instance, &repository, expected, own);
     row.finish(&mut instance);
     Ok(instance)
+}
+
+/// Some rows have a base commit: the one on a branch of the mirror in which the bug is, and which the image does not have.
+///
+/// Elsewhere a patch beside a base commit solves the issue, and nothing may take that for what makes the bug: the id has to
+/// name the commit that the image is of.
+fn made_from(row: &mut Columns, repository: &str) -> Result<(), LoadError> {
+    let is_present = row.optional_text("base_commit")?.is_some();
+    let is_named =
+        repository.rsplit_once('.').is_some_and(|(_, commit)| crate::instance::is_commit(commit));
+    match is_present && !is_named {
+        true => Err(row.wrong(
+            "instance_id",
+            "expected `OWNER__REPO.COMMIT.KIND__HASH`, as rows have it whose patch makes the bug",
+        )),
+        false => Ok(()),
+    }
 }
 
 fn judge(
