@@ -418,7 +418,8 @@ pub struct SandboxStats {
     pub peak_memory_bytes: Option<u64>,
     /// Processes and threads.
     pub pids: Option<u32>,
-    /// Bytes in its own file system; what is empty may count as well, since it takes a place there.
+    /// Bytes in its own file system; what is empty may count as well, since it takes a place there. Containers count that, and what lies on
+    /// volumes, where the disk is full.
     pub disk_bytes: Option<u64>,
     /// Bytes that may still be written to its file system: of its own limit, or else of what it shares with the host; absent as well where it is
     /// memory of its own without a limit. 0 where no more files can be made.
@@ -433,7 +434,7 @@ pub struct SandboxStats {
 /// With less than this free, the disk of the host is full: what needs room gets none.
 const FULL_BYTES: u64 = 16 << 20;
 /// A sandbox without a limit of its disk has filled the host's if it holds this much.
-const MUCH_BYTES: u64 = 1 << 30;
+pub(crate) const MUCH_BYTES: u64 = 1 << 30;
 
 impl SandboxStats {
     /// Whether what the sandbox wrote has filled its disk, or the host's where it has no limit of its own.

@@ -269,7 +269,7 @@ fn check(spec: &SandboxSpec, capabilities: Capabilities) -> Result<(), SandboxEr
     }
 }
 
-async fn create_on(
+pub(super) async fn create_on(
     engine: &Arc<Engine>,
     spec: &SandboxSpec,
 ) -> Result<DockerSandbox, SandboxError> {

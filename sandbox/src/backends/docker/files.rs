@@ -143,6 +143,27 @@ impl Shared {
         Ok(parse_usage(bytes.into()))
     }
 
+    /// Bytes that have been written below folders in this time, as the helper counts them: 4096 at least of each file and folder,
+    /// no more once they are `enough`, and what was found up to then where `patience` is over.
+    pub(super) async fn written(
+        &self,
+        folders: &[String],
+        since: Duration,
+        enough: u64,
+        patience: Duration,
+    ) -> Result<u64, SandboxError> {
+        let mut operation = vec!["written".to_owned()];
+        operation.extend([since.as_secs(), enough].map(|number| number.to_string()));
+        operation.push(patience.as_millis().to_string());
+        operation.extend(folders.iter().cloned());
+        let bytes = self.gather(operation, Input::Bytes(&[]), ("/", 8)).await?;
+        let bytes = bytes.try_into().map_err(|_| SandboxError::Backend {
+            doing: "count what has been written".into(),
+            source: "the helper told no number".into(),
+        })?;
+        Ok(u64::from_le_bytes(bytes))
+    }
+
     /// Runs an operation to its end and gives what it wrote; `told` is the path as the caller
     /// wrote it, and the most bytes that are taken, whatever the helper is made to say.
     async fn gather(

@@ -13,6 +13,7 @@ use bollard::query_parameters::{
     CommitContainerOptionsBuilder, InspectContainerOptionsBuilder, KillContainerOptionsBuilder,
 };
 use tokio::runtime::Handle;
+use tokio::time::timeout;
 
 use super::container::{self, Hold, Started};
 use super::conversation::{Conversation, Input, Said, Status, Surroundings};
@@ -23,6 +24,7 @@ use super::process::Loss;
 use super::reach::Reach;
 use super::{NAME, image, process, reap, shell};
 use crate::byte_stream::connect_by;
+use crate::sandbox::MUCH_BYTES;
 use crate::set_up::set_up;
 use crate::{
     ByteStream, Capabilities, CapabilitySet, Captured, Changes, Death, ExecEnd, ExecRequest,
@@ -40,6 +42,11 @@ pub(super) const ROOM_MS: [u64; 6] = [0, 250, 500, 1000, 2000, 4000];
 /// Who carries connections where root inside has capabilities; no image gives this number to anybody.
 const CARRIER: &str = "65533:65533";
 
+/// How long the engine may take to add up the sizes of a container's files, and how long counting them may take where that says too
+/// little: together less than [`Evidence::of`](crate::Evidence::of) waits.
+const LOOK_AT_SIZE: Duration = Duration::from_secs(8);
+const COUNT: Duration = Duration::from_secs(6);
+
 /// A sandbox of the docker backend.
 pub(super) struct DockerSandbox {
     pub(super) shared: Arc<Shared>,
@@ -52,6 +59,8 @@ pub(super) struct Shared {
     pub(super) workdir: String,
     pub(super) spec: SandboxSpec,
     expires: SystemTime,
+    /// When it had just been made.
+    began: Instant,
     /// Folders that it can write to and that are of no image that is made of it.
     beside: Vec<String>,
     /// Users that commands named, whose processes the first process may not be able to end.
@@ -93,6 +102,7 @@ impl DockerSandbox {
                 workdir,
                 spec,
                 expires,
+                began: Instant::now(),
                 beside,
                 users: Mutex::default(),
                 closed: AtomicBool::new(false),
@@ -164,6 +174,20 @@ impl DockerSandbox {
 }
 
 impl Shared {
+    /// Where a disk is full, it matters who has filled it, and an engine adds up the sizes of files: those that are empty count for
+    /// nothing, what lies on volumes is not the container's, and of very many it does not know in time.
+    async fn count_what_engines_do_not(&self, stats: &mut SandboxStats) {
+        let mut folders = vec!["/".to_owned()];
+        folders.extend(self.beside.iter().cloned());
+        let counted = self.written(&folders, self.began.elapsed(), MUCH_BYTES, COUNT).await;
+        match counted {
+            Ok(bytes) => stats.disk_bytes = Some(bytes.max(stats.disk_bytes.unwrap_or(0))),
+            Err(error) => tracing::warn!(
+                sandbox = self.name, %error, "could not count what was written on a full disk"
+            ),
+        }
+    }
+
     pub(super) fn check_open(&self) -> Result<(), SandboxError> {
         if self.closed.load(Ordering::Acquire) { Err(self.died(Death::Closed)) } else { Ok(()) }
     }
@@ -719,8 +743,12 @@ impl Sandbox for DockerSandbox {
 
     async fn stats(&self) -> Result<SandboxStats, SandboxError> {
         let mut stats = self.shared.usage().await?;
-        if let Ok(container) = self.shared.inspect(true).await {
+        // The engine walks through all files for that.
+        if let Ok(Ok(container)) = timeout(LOOK_AT_SIZE, self.shared.inspect(true)).await {
             stats.disk_bytes = container.size_rw.and_then(|bytes| u64::try_from(bytes).ok());
+        }
+        if stats.is_host_disk_full(&self.shared.spec.limits) {
+            self.shared.count_what_engines_do_not(&mut stats).await;
         }
         stats.network = self.shared.reach.stats();
         // The relay is not the sandbox's, either.

@@ -8,9 +8,13 @@ mod private_engine;
 mod restarts;
 mod walls;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::DockerBackend;
+use super::backend::create_on;
+use super::engine::Engine;
+use super::host::DockerHost;
 use crate::{
     Death, ExecEnd, ExecRequest, FileKind, Image, OwnerState, Sandbox, SandboxBackend,
     SandboxError, SandboxSpec, ShellOptions, Snapshot,
@@ -258,6 +262,28 @@ async fn a_flood_of_output_is_counted_and_not_kept() {
     let grown = resident().saturating_sub(before);
     // Other tests run beside this one; everything kept would be a thousand million.
     assert!(grown < 200 << 20, "grew by {grown} bytes");
+    sandbox.close().await.unwrap();
+}
+
+#[tokio::test]
+#[ignore = "needs Docker"]
+async fn files_without_content_are_counted_where_it_matters_who_has_filled_a_disk() {
+    let host = DockerHost::from_environment().unwrap().remove(0);
+    let engine = Arc::new(Engine::new(host).unwrap());
+    let sandbox = create_on(&engine, &spec()).await.unwrap();
+    let written = async |enough: u64| {
+        let (age, patience) = (Duration::from_secs(3600), Duration::from_secs(20));
+        sandbox.shared.written(&["/".to_owned()], age, enough, patience).await.unwrap()
+    };
+    let before = written(1 << 30).await;
+    sh(&sandbox, "mkdir /x; i=0; while [ $i -lt 2000 ]; do : >/x/$i; i=$((i+1)); done").await;
+    let after = written(1 << 30).await;
+    assert!(after - before >= 2000 * 4096, "{before} {after}");
+    // No more is looked at than it takes.
+    assert!(written(1 << 20).await < 8 << 20);
+    // To the engine they are nothing.
+    let told = sandbox.stats().await.unwrap().disk_bytes.unwrap();
+    assert!(told < 1 << 20, "{told}");
     sandbox.close().await.unwrap();
 }
 

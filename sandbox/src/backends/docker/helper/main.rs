@@ -40,6 +40,7 @@ fn main(arguments: &Arguments) -> i32 {
         b"unpack" => wire::report(unpack::unpack(arguments.get(2))),
         b"alone" => wire::report(run::alone(arguments)),
         b"usage" => wire::report(files::usage(arguments)),
+        b"written" => wire::report(files::written(arguments)),
         _ => return 125,
     };
     wire::await_hang_up();

@@ -347,6 +347,12 @@ pub struct Stat {
     pub mode: u16,
     pub size: u64,
     pub modified: i64,
+    /// Seconds at which the file itself was last written or changed in any way, which nobody can set.
+    pub changed: i64,
+    /// Blocks of 512 bytes that it takes up.
+    pub blocks: u64,
+    /// What file system it is of; files of an overlay may be told to be of another than their folder.
+    pub device: (u32, u32),
 }
 
 impl Stat {
@@ -364,7 +370,15 @@ pub fn stat(folder: Fd, path: &CStr, flags: usize) -> Result<Stat, Errno> {
     unsafe { syscall(number::STATX, [folder as usize, path, flags, 0x7ff, to, 0]) }?;
     let word = |at: usize| u64::from_le_bytes(raw[at..at + 8].try_into().expect("8 bytes"));
     let mode = u16::from_le_bytes([raw[28], raw[29]]);
-    Ok(Stat { mode, size: word(40), modified: word(112) as i64 })
+    let half = |at: usize| u32::from_le_bytes(raw[at..at + 4].try_into().expect("4 bytes"));
+    Ok(Stat {
+        mode,
+        size: word(40),
+        modified: word(112) as i64,
+        changed: word(96) as i64,
+        blocks: word(48),
+        device: (half(136), half(140)),
+    })
 }
 
 /// Bytes that may still be written to the file system of `path`; 0 where no more files can be made.
@@ -677,11 +691,23 @@ pub fn poll(list: &mut [Poll], milliseconds: Option<u64>) {
 /// Milliseconds on a clock that only goes forward.
 pub fn now() -> u64 {
     const CLOCK_MONOTONIC: usize = 1;
+    let time = clock(CLOCK_MONOTONIC);
+    time[0] * 1000 + time[1] / 1_000_000
+}
+
+/// Seconds since 1970, on the clock by which files are marked.
+pub fn seconds() -> i64 {
+    const CLOCK_REALTIME: usize = 0;
+    clock(CLOCK_REALTIME)[0] as i64
+}
+
+/// Seconds and nanoseconds.
+fn clock(which: usize) -> [u64; 2] {
     let mut time = [0u64; 2];
     let to = time.as_mut_ptr() as usize;
     // SAFETY: the kernel writes one `struct timespec`.
-    let _ = unsafe { syscall(number::CLOCK_GETTIME, [CLOCK_MONOTONIC, to, 0, 0, 0, 0]) };
-    time[0] * 1000 + time[1] / 1_000_000
+    let _ = unsafe { syscall(number::CLOCK_GETTIME, [which, to, 0, 0, 0, 0]) };
+    time
 }
 
 #[panic_handler]
