@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use super::disk::{has_filled, lacks_room, of_who_filled_it, without_room};
 use super::evidence::{gather, take as take_artifacts};
 use super::grader::{grade_carried, grade_in_place, grade_patch};
-use super::patch::{Taken, take};
+use super::patch::{Taken, ended, take};
 use super::place::{PATCHING, Plan};
 use super::repository::Repository;
 use super::verdict::SweVerdict;
@@ -263,7 +263,7 @@ async fn taken(
 ) -> Result<Taken, EnvironmentError> {
     let (limit, whole) = (plan.task.patch_limit_bytes, plan.deadlines.whole_verify());
     if let Some(patch) = handed_in {
-        return Ok(Taken::of(patch.into_bytes(), limit));
+        return Ok(Taken::of(ended(&patch), limit));
     }
     let taken = timeout(whole, take(sandbox, repository, limit, PATCHING)).await;
     match in_time(Verify, whole, taken) {

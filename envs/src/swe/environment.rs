@@ -17,6 +17,7 @@ use super::attempt::{Place, SharedPlace, judge, judge_beside};
 use super::gold::{breaking, solution};
 use super::grader::grade_patch;
 use super::guard::{Flag, flags};
+use super::patch::ended;
 use super::place::{Begun, Plan};
 use super::schedule::Schedule;
 use super::servers::{Servers, in_words};
@@ -141,7 +142,7 @@ impl Swe {
             verdict.patch = Some(String::new());
             return Ok(verdict);
         }
-        let patch = patch.as_bytes().to_vec();
+        let patch = ended(patch);
         aside(async move { grade_patch(&plan, &sandboxes, &patch).await }).await
     }
 

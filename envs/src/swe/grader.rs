@@ -9,7 +9,7 @@ use spar_swe::grade::{Edition, InfraTier, Outcome};
 use tokio::time::timeout;
 
 use super::disk::{expect_room, told_by_room, without_room};
-use super::guard::{Canary, suspicions, without_configuration};
+use super::guard::{Canary, suspicions, unanswered, without_configuration};
 use super::judge::{Judged, Reader, by_fraction, by_report, by_reward, edition};
 use super::patch::unfit;
 use super::place::{PATCHING, Plan, hide, overlap};
@@ -71,7 +71,16 @@ pub(super) async fn grade_patch(
     let Ran { mut judged, run, .. } = ran.0;
     // What is worth something, to shapers of rewards too.
     let is_worth_it = matches!(judged.outcome, Outcome::Resolved | Outcome::Partial);
-    if plan.task.guarded && is_worth_it && !used.is_empty() {
+    let unanswered = match (plan.verification().expected(), &judged.tests) {
+        (Some(expected), Some(tests)) if plan.task.guarded => unanswered(expected, tests),
+        _ => 0,
+    };
+    if is_worth_it && unanswered > 0 {
+        judged.outcome = Outcome::Failed;
+        judged.reward = 0.0;
+        judged.reason =
+            format!("{unanswered} of the tests that failed neither pass nor fail, as skipped ones");
+    } else if plan.task.guarded && is_worth_it && !used.is_empty() {
         verdict.suspicions = suspicions(&used);
         let again = match verdict.suspicions.is_empty() {
             true => Ok(None),

@@ -3,15 +3,17 @@
 //! Code that is tested runs in the process that tests it, so whatever that prints can be forged. Three things are done:
 //!
 //! - Files that configure how tests run ([`is_test_configuration`]) are left out of a patch, where the solution leaves them alone:
-//!   hooks, plug-ins, modules in the place of a runner.
+//!   hooks, plug-ins, modules in the place of a runner. So are files of the hidden tests, which would keep these from coming.
 //! - A patch that resolves an instance and has words in it that cheats need ([`suspicions`]) is run a second time, with hidden
 //!   tests that must fail ([`Canary`]). Where one of these passes, or is not told of, nothing is resolved.
+//! - Tests that had to begin to pass and were neither passed nor failed resolve nothing ([`unanswered`]).
 //! - Marks of the log that its script did not write make it invalid.
 //!
 //! [`flags`] looks through the commands of an episode instead, for whoever reads trajectories.
 
 use std::collections::BTreeSet;
 
+use spar_swe::grade::{Expected, TestsReport};
 use spar_swe::log::StatusMap;
 use spar_swe::{Gold, Instance, Patch, PatchLimits, Verification, git_files};
 
@@ -123,8 +125,35 @@ fn is_shadow(path: &str) -> bool {
     SHADOWED.contains(&stem) && (path.contains('/') || path.ends_with(".py"))
 }
 
-/// A patch without what it changes in files that configure how tests run, and the paths of these. What the solution
-/// changes as well stays, and so does a patch that cannot be read.
+/// Files that whoever judges puts into place: those of the hidden tests, and what is put back or was taken away.
+struct TestFiles(BTreeSet<String>);
+
+impl TestFiles {
+    fn of(instance: &Instance) -> Self {
+        let patch = instance.test_patch.as_deref().unwrap_or_default().as_bytes();
+        let changes = Patch::parse(patch, &PatchLimits::default()).map(|read| read.files);
+        let changed = changes.unwrap_or_default().into_iter();
+        let changed = changed.flat_map(|change| change.old_path.into_iter().chain(change.new_path));
+        let named = instance.restored.iter().chain(&instance.withheld);
+        Self(changed.map(|path| path.to_string()).chain(named.cloned()).collect())
+    }
+
+    /// Whether a path is one of them, or lies below one that is a folder.
+    fn contain(&self, path: &str) -> bool {
+        let folders = path.match_indices('/').map(|(at, _)| &path[..at]);
+        folders.chain([path]).any(|part| self.0.contains(part))
+    }
+}
+
+/// Of how many tests that had to begin to pass a report says neither that they did nor that they did not: up to version 4 of
+/// SWE-bench's rules, skipped ones count for nothing, and code that has all of them skipped would resolve its issue.
+pub fn unanswered(expected: &Expected, tests: &TestsReport) -> usize {
+    let told = tests.fail_to_pass.success.len() + tests.fail_to_pass.failure.len();
+    expected.fail_to_pass.len().saturating_sub(told)
+}
+
+/// A patch without what it changes in files that configure how tests run and in those of hidden tests, and the paths of these. What
+/// the solution changes as well stays, and so does a patch that cannot be read.
 pub fn without_configuration(patch: &[u8], instance: &Instance) -> (Vec<u8>, Vec<String>) {
     let Ok(read) = Patch::parse(patch, &PatchLimits::default()) else {
         return (patch.to_vec(), Vec::new());
@@ -137,13 +166,15 @@ pub fn without_configuration(patch: &[u8], instance: &Instance) -> (Vec<u8>, Vec
         _ => BTreeSet::new(),
     };
     let is_of_solution = |path: &str| own.contains(path);
+    let of_tests = TestFiles::of(instance);
     // A repository that has such a module of its own is its source.
     let (mut kept, mut left_out) = (Vec::new(), Vec::new());
     for change in &read.files {
         let paths = change.old_path.iter().chain(change.new_path.as_ref());
         let odd = paths.map(ToString::to_string).find(|path| {
             let shadows = change.old_path.is_none() && is_shadow(path);
-            (is_test_configuration(path) || shadows) && !is_of_solution(path)
+            (is_test_configuration(path) || shadows || of_tests.contain(path))
+                && !is_of_solution(path)
         });
         match odd {
             Some(path) => left_out.push(path),
@@ -388,6 +419,7 @@ pub fn flags(command: &str) -> BTreeSet<Flag> {
 #[cfg(test)]
 mod tests {
     use spar_swe::TestStatus;
+    use spar_swe::grade::{Edition, EvalType};
 
     use super::*;
 
@@ -421,6 +453,39 @@ mod tests {
         assert_eq!((kept, left_out), (added("setup.cfg", "y").into_bytes(), Vec::new()));
         assert_eq!(without_configuration(source.as_bytes(), &gold).0, source.into_bytes());
         assert!(!is_test_configuration("pkg/config.py") && !is_shadow("src/pytest/a.py"));
+    }
+
+    #[test]
+    fn files_of_hidden_tests_are_left_out() {
+        let instance = Instance {
+            test_patch: Some(added("tests/test_new.py", "x")),
+            restored: vec!["checks".to_owned()],
+            withheld: vec!["/r2e_tests".to_owned(), "test_old.py".to_owned()],
+            ..Instance::default()
+        };
+        let source = added("tests/test_new.py.txt", "y") + &added("tests/helper.py", "y");
+        let of_tests = ["tests/test_new.py", "checks/a/b.py", "test_old.py"];
+        let patch = of_tests.iter().map(|path| added(path, "y")).collect::<String>() + &source;
+        let (kept, left_out) = without_configuration(patch.as_bytes(), &instance);
+        assert_eq!(String::from_utf8(kept).unwrap(), source);
+        assert_eq!(left_out, of_tests);
+        let solved = Instance { gold: Some(Gold::Patch(patch.clone())), ..instance };
+        assert_eq!(without_configuration(patch.as_bytes(), &solved).0, patch.into_bytes());
+    }
+
+    #[test]
+    fn tests_that_are_skipped_answer_nothing() {
+        let names = ["a", "b", "c"].map(str::to_owned).to_vec();
+        let expected = Expected { fail_to_pass: names, pass_to_pass: Vec::new() };
+        let statuses = StatusMap::from([
+            ("a".to_owned(), TestStatus::Skipped),
+            ("b".to_owned(), TestStatus::Passed),
+        ]);
+        let told = |edition| {
+            let report = expected.report(&statuses, EvalType::PassAndFail, edition);
+            unanswered(&expected, &report)
+        };
+        assert_eq!((told(Edition::Four), told(Edition::Five)), (1, 0));
     }
 
     #[test]

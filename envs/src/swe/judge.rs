@@ -7,7 +7,7 @@ use spar_swe::TestStatus;
 use spar_swe::Verification;
 use spar_swe::grade::{
     Edition, EvalLog, Expected, InfraFailure, InfraTier, Outcome, Resolution, TestsReport,
-    pro_has_resolved, r2e_has_resolved, terminal_bench_has_resolved,
+    pro_has_resolved, r2e_has_resolved, rebench_report, terminal_bench_has_resolved,
 };
 use spar_swe::log::{LogContext, LogError, LogReading, Origin, StatusMap, find_log_parser};
 
@@ -209,8 +209,11 @@ fn by_statuses(statuses: StatusMap, verification: &Verification) -> Judged {
         Verification::TestLog { .. } if statuses.is_empty() => {
             Judged::new(Outcome::Invalid, "the log names no test")
         }
-        Verification::TestLog { expected, eval_type, .. } => {
-            let tests = expected.report(&statuses, *eval_type, edition(verification));
+        Verification::TestLog { expected, eval_type, parser, .. } => {
+            let tests = match parser.origin {
+                Origin::SweRebench => rebench_report(&statuses, expected),
+                _ => expected.report(&statuses, *eval_type, edition(verification)),
+            };
             let mut judged = match tests.resolution() {
                 Resolution::Full => Judged::new(Outcome::Resolved, ""),
                 Resolution::Partial => Judged::new(Outcome::Partial, unmet(&tests)),

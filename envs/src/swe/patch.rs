@@ -29,6 +29,16 @@ impl Taken {
     }
 }
 
+/// A patch that somebody wrote out, whose last line has an end: texts lose theirs on their way, and git calls such a patch corrupt,
+/// while `patch` reads it.
+pub(super) fn ended(patch: &str) -> Vec<u8> {
+    let mut bytes = patch.as_bytes().to_vec();
+    if !matches!(bytes.last(), None | Some(b'\n')) {
+        bytes.push(b'\n');
+    }
+    bytes
+}
+
 /// Takes out what the agent did. Its sandbox is not trusted: what comes out is bounded, and read before it is used.
 pub(super) async fn take(
     sandbox: &dyn Sandbox,
@@ -95,6 +105,11 @@ mod tests {
             assert!(unfit(change(path).as_bytes(), 1000).is_some(), "{path}");
         }
         assert!(unfit(change("a.py").as_bytes(), 10).is_some());
+        // Whose last line lost its end is read as if it had it; nothing stays nothing.
+        let short = change("a.py").trim_end().to_owned();
+        assert!(unfit(short.as_bytes(), 1000).is_some());
+        assert_eq!(ended(&short), change("a.py").into_bytes());
+        assert_eq!((ended(&change("a.py")), ended("")), (change("a.py").into_bytes(), Vec::new()));
         let link = "diff --git a/l b/l\nnew file mode 120000\n--- /dev/null\n+++ b/l\n@@ -0,0 +1 @@\n+/etc/passwd\n\\ No newline at end of file\n";
         assert!(unfit(link.as_bytes(), 1000).is_some());
     }

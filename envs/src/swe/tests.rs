@@ -8,6 +8,7 @@ use spar_sandbox::backends::fake::FakeBackend;
 use spar_sandbox::pool::{PoolConfig, SandboxPool};
 use spar_sandbox::{Image, registry};
 use spar_swe::grade::Outcome;
+use spar_swe::log::Origin;
 use spar_swe::{Instance, Verification, VerifierSandbox};
 use spar_tasks::{Suite, SuiteError, SuiteManifest, SweTask, Task};
 use tempfile::TempDir;
@@ -155,6 +156,11 @@ async fn carries(backend: &str) {
     }
     assert!(!patch.contains("new.pyc"));
     assert_eq!(found.applied_by.as_deref(), Some("git apply"));
+    // A repository within the repository keeps nothing else from being handed in.
+    let nested = "mkdir sub && git -C sub init -q && touch sub/a && git -C sub add a && \
+                  git -C sub -c user.name=a -c user.email=a@b commit -qm a";
+    let (shown, verdict) = play(&sandboxes, &fixture.task(), &[fix, nested]).await;
+    assert!(verdict.success, "{shown:?} {}", verdict.details);
     // What cannot be made a patch of has failed, and nothing broke.
     for command in ["rm -rf .git", "head -c 20000000 /dev/urandom >big", "ln -s /etc/passwd out"] {
         let (_, verdict) = play(&sandboxes, &fixture.task(), &[fix, command]).await;
@@ -196,6 +202,45 @@ async fn bounds(backend: &str) {
     );
 }
 
+/// Tests that end what runs them, and tests that the code under test has skipped, resolve nothing.
+async fn believes_no_tests_that_did_not_run(backend: &str) {
+    let fixture = Fixture::new();
+    let sandboxes = sandboxes(backend);
+    let fix = "sed -i 's/a - b/a + b/' calc/__init__.py";
+    for end in ["os.kill(os.getppid(), 9)", "os.kill(-1, 9)"] {
+        let kill = format!("printf '\\nimport os\\n{end}\\n' >>calc/__init__.py");
+        let (_, verdict) = play(&sandboxes, &fixture.task(), &[fix, &kill]).await;
+        let found = SweVerdict::of(&verdict).unwrap();
+        assert_eq!(
+            (found.outcome, found.reward, verdict.masked),
+            (Outcome::Invalid, 0.0, false),
+            "{end}: {}",
+            found.reason
+        );
+    }
+    // Old rules do not count skipped tests at all.
+    let mut old = fixture.instance.clone();
+    let Some(Verification::TestLog { parser, .. }) = &mut old.verification else {
+        panic!("it is judged by a log")
+    };
+    parser.origin = Origin::SweBench4;
+    let skip =
+        "sed -i 's/return a - b/import unittest; raise unittest.SkipTest(\"x\")/' calc/__init__.py";
+    for (guarded, outcome) in [(true, Outcome::Failed), (false, Outcome::Resolved)] {
+        let mut task = task(old.clone(), fixture.folder.path());
+        task.parameters["guarded"] = guarded.into();
+        let (_, verdict) = play(&sandboxes, &task, &[skip]).await;
+        let found = SweVerdict::of(&verdict).unwrap();
+        assert_eq!(found.outcome, outcome, "{guarded}: {}", found.reason);
+    }
+    // A file that the hidden tests bring as well keeps them from nothing.
+    let own = "printf 'import unittest\n' >tests/test_calc.py";
+    let (_, verdict) = play(&sandboxes, &fixture.task(), &[fix, own]).await;
+    let found = SweVerdict::of(&verdict).unwrap();
+    assert!(verdict.success, "{}", verdict.details);
+    assert_eq!(found.left_out, ["tests/test_calc.py"]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Docker and its image spar-base"]
 async fn docker_base_validates_an_instance() {
@@ -218,6 +263,18 @@ async fn docker_base_carries_patches_of_all_kinds() {
 #[ignore = "needs Docker and its image spar-base"]
 async fn docker_base_bounds_output_and_time() {
     bounds("docker").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Docker and its image spar-base"]
+async fn docker_base_believes_no_tests_that_did_not_run() {
+    believes_no_tests_that_did_not_run("docker").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs namespaces"]
+async fn namespaces_believe_no_tests_that_did_not_run() {
+    believes_no_tests_that_did_not_run("local").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

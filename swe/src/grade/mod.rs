@@ -32,7 +32,7 @@ pub use expected::{Expected, Resolution, TestCount, TestCounts, TestLists, Tests
 pub use infra_failure::{InfraFailure, InfraScan, InfraTier};
 pub use other_rules::{
     MultiSweStatus, MultiSweTest, multi_swe_has_resolved, pro_has_resolved, r2e_has_resolved,
-    terminal_bench_has_resolved,
+    rebench_report, terminal_bench_has_resolved,
 };
 pub use outcome::Outcome;
 

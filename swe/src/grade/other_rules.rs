@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
+use super::{Expected, TestLists, TestsReport};
 use crate::TestStatus::{ExpectedFailure, Passed, Skipped};
 use crate::log::StatusMap;
-use crate::python_text::{before, pattern};
+use crate::python_text::{before, pattern, strip};
 
 /// R2E-Gym: as many tests as the row expects, each with the status that it expects. Colours, and what stands behind ` - ` in a name,
 /// are left out on both sides.
@@ -46,6 +47,33 @@ pub fn pro_has_resolved(
     passed: &BTreeSet<String>,
 ) -> bool {
     fail_to_pass.iter().chain(pass_to_pass).all(|name| passed.contains(name))
+}
+
+/// SWE-rebench 2: every test of the row is among those whose status is `PASSED`, and no other status is a pass. Times that runners
+/// write into names or behind them are left out on both sides; of names that become the same, the last one's status holds.
+///
+/// The reference wants as well that no other test passes. That is not asked here, since a test that an attempt adds would break it.
+pub fn rebench_report(tests: &StatusMap, expected: &Expected) -> TestsReport {
+    let passed: BTreeMap<String, bool> =
+        tests.iter().map(|(name, status)| (untimed(name), *status == Passed)).collect();
+    let sort = |names: &[String]| {
+        let has_passed = |name: &String| passed.get(&untimed(name)).is_some_and(|passed| *passed);
+        let (success, failure) = names.iter().cloned().partition(has_passed);
+        TestLists { success, failure }
+    };
+    TestsReport {
+        fail_to_pass: sort(&expected.fail_to_pass),
+        pass_to_pass: sort(&expected.pass_to_pass),
+        ..TestsReport::default()
+    }
+}
+
+/// A name without the times that runners put there: ` [1.34 ms]` and ` (0.2s)` at its end, ` in 29.08 msec` anywhere.
+fn untimed(name: &str) -> String {
+    let name = pattern!(r"(?i)\s*\[\s*\d+(?:\.\d+)?\s*(?:ms|s)\s*\]\s*$").replace_all(name, "");
+    let name = pattern!(r"(?i)\s+in\s+\d+(?:\.\d+)?\s+(?:msec|sec)\b").replace_all(&name, "");
+    let name = pattern!(r"(?i)\s*\(\s*\d+(?:\.\d+)?\s*(?:ms|s)\s*\)\s*$").replace_all(&name, "");
+    strip(&name).to_owned()
 }
 
 /// What Multi-SWE-bench says of a test in one of its runs.
@@ -148,6 +176,42 @@ mod tests {
         assert!(terminal_bench_has_resolved(&statuses(&[("a", Passed), ("b", Skipped)])));
         assert!(!terminal_bench_has_resolved(&statuses(&[("a", Passed), ("b", Failed)])));
         assert!(!terminal_bench_has_resolved(&statuses(&[("a", Other)])));
+    }
+
+    #[test]
+    fn rebench_wants_all_among_the_passed_whatever_time_they_took() {
+        let names =
+            |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let expected = Expected {
+            fail_to_pass: names(&["adds [1.34 ms]", "AES ran 3 tests in 29.08 msec all ok"]),
+            pass_to_pass: names(&["keeps (0.2s)", "skips", "a [b]"]),
+        };
+        let report = rebench_report(
+            &statuses(&[
+                ("adds [12 ms]", Passed),
+                ("AES ran 3 tests in 1 sec all ok", Passed),
+                ("keeps (3S) ", Passed),
+                ("skips", Skipped),
+                ("a [b]", ExpectedFailure),
+                ("another", Failed),
+            ]),
+            &expected,
+        );
+        assert_eq!(report.fail_to_pass.success, expected.fail_to_pass);
+        assert_eq!(report.pass_to_pass.success, ["keeps (0.2s)"]);
+        assert_eq!(report.pass_to_pass.failure, ["skips", "a [b]"]);
+        // What the reference makes of such names.
+        for (name, plain) in [
+            ("a [1 s]", "a"),
+            ("a[1s]", "a"),
+            ("a (12ms) (3s)", "a (12ms)"),
+            ("a [1 ms] b", "a [1 ms] b"),
+            ("a in 1 seconds", "a in 1 seconds"),
+            (" a in 1.5 SEC", "a"),
+            ("a (3 m)", "a (3 m)"),
+        ] {
+            assert_eq!(untimed(name), plain, "{name}");
+        }
     }
 
     #[test]

@@ -110,10 +110,12 @@ fn second_script(instance: &mut Instance, spec: &RepoSpec) -> String {
     let repo = instance.repo.as_deref().unwrap_or_default();
     instance.workdir = Some(format!("/{}", repo.rsplit('/').next().unwrap_or_default()));
     let test_patch = instance.test_patch.as_deref().unwrap_or_default();
+    // With `--recount` an empty line behind the last hunk is one of its lines.
+    let end = if test_patch.ends_with('\n') { "" } else { "\n" };
     let apply = match test_patch.is_empty() {
         true => String::new(),
         false => format!(
-            "git apply -v --3way --recount --ignore-space-change --whitespace=nowarn - <<'{HEREDOC}'\n{test_patch}\n{HEREDOC}\n"
+            "git apply -v --3way --recount --ignore-space-change --whitespace=nowarn - <<'{HEREDOC}'\n{test_patch}{end}{HEREDOC}\n"
         ),
     };
     format!("#!/bin/bash\nset -e\n{apply}{}\n", spec.test_commands.join("\n"))

@@ -306,13 +306,29 @@ fn other_families_have_their_images_scripts_and_ways_back() {
         (vec!["test_addict.py".to_owned()], vec!["tests/other.py".to_owned()])
     );
     assert_eq!(found.tags, ["func_pm_x"]);
+    // As its own tools write them: the commit on a branch with the bug.
+    let mut gathered = swe_smith();
+    gathered["base_commit"] = "0123456789abcdef0123456789abcdef01234567".into();
+    let plain = read_one(&swe_smith()).unwrap();
+    assert_eq!(read_one(&gathered).unwrap(), plain);
+    // What is no such row is not taken for one: its patch may be the solution.
+    gathered["instance_id"] = "owner__repo.v1.2__fix".into();
+    assert!(
+        error_of(&gathered.to_string()).contains("as rows have it whose patch makes the bug"),
+        "{}",
+        error_of(&gathered.to_string())
+    );
 
     let found = read_one(&swe_rebench()).unwrap();
     assert_eq!(found.env["A"], "b");
     assert!(found.verification.unwrap().script().contains("\npytest -rA tests/test_app.py\n"));
     let found = read_one(&swe_rebench_two()).unwrap();
     assert_eq!((found.workdir.as_deref(), found.language.as_deref()), (Some("/tool"), Some("c")));
-    assert!(found.verification.unwrap().script().ends_with("\nmake check\ncat log\n"));
+    let script = found.verification.unwrap().script().to_owned();
+    assert!(script.ends_with("\nmake check\ncat log\n"));
+    // An empty line behind the patch would be one of its last hunk.
+    let patch = found.test_patch.unwrap();
+    assert!(patch.ends_with('\n') && script.contains(&format!("\n{patch}EOF_")), "{script}");
 
     let found = read_one(&r2e_gym()).unwrap();
     assert_eq!(found.issue.problem, "It fails.");
@@ -557,6 +573,12 @@ fn errors_name_the_row_and_the_column() {
     assert_eq!(
         error_of(r#"{"instance_id": "a", "repo": "b/c", "base_commit": "d", "patch": "e"}"#),
         "`, line 1 (`a`): its columns belong to no format: it has `instance_id`, `repo`, `base_commit`, `patch`; it comes closest to swe-bench, for which it lacks `test_patch`, `problem_statement`"
+    );
+    let mut fixed = swe_smith();
+    fixed["test_patch"] = "".into();
+    assert!(
+        error_of(&fixed.to_string())
+            .ends_with("it comes closest to swe-smith, whose rows never have `test_patch`")
     );
     assert_eq!(
         error_of("3\n"),
