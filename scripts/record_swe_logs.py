@@ -3,7 +3,7 @@
 
     python3.12 scripts/record_swe_logs.py record REFERENCES swe/tests/fixtures [--seed 5] [--logs 22] [--runs FOLDER]
     python3.12 scripts/record_swe_logs.py compare REFERENCES BINARY [--seed 7] [--logs 200]
-    python3.12 scripts/record_swe_logs.py run FOLDER --python PYTHON --node NODE_MODULES
+    python3.12 scripts/record_swe_logs.py run FOLDER --python PYTHON --node NODE_MODULES [--only RUNNER...]
 
 REFERENCES is a folder that holds, unpacked: `swebench5`, `swebench4`, `swebench3` and `swebench2` (the wheels of swebench 5.0.2, 4.1.0, 3.0.17 and 2.1.8), `swesmith`
 (the wheel of swesmith 0.0.9), `terminal_bench` (the wheel of terminal-bench 0.2.18), `rebench` (a checkout of
@@ -12,8 +12,9 @@ facebookresearch/swe-rl). None of them has to be installed: of each only the par
 are executed, in a process of their own.
 
 Logs are drawn from a seed: lines as the runners print them, with names, times, colours and noise drawn at random, cut and
-mixed. `--runs` adds logs of runners that were run on small projects: `run` writes those, with the pytest (and pytest-xdist) and Django
-that PYTHON has, the Jest, Mocha, vitest and Jasmine of the folder NODE_MODULES, and the cargo and node that are there. `compare` draws others and gives each
+mixed. `--runs` adds logs of runners that were run on small projects (with `--logs 0` nothing else is recorded): `run` writes those, with the pytest (and
+pytest-xdist), Django and sympy that PYTHON has, the Jest, Mocha, vitest, Jasmine and tape of the folder NODE_MODULES, and whatever is there of cargo, node, go,
+g++ with GoogleTest, phpunit, rspec, ruby with minitest and test-unit, and Debian's gradle and Maven with libsurefire-java and junit4. `compare` draws others and gives each
 to every parser that exists; BINARY is the example `parse_logs`, which reads them with ours.
 
     cargo build -p spar-swe --example parse_logs
@@ -29,6 +30,8 @@ import logging
 import os
 import random
 import re
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -614,6 +617,8 @@ def record_logs(arguments, workers):
             sources[f"run_{path.stem}"] = [{"log": log} for log in run["logs"]]
             wanted[f"run_{path.stem}"] = list(named(run["parsers"]))
     for name, logs in sources.items():
+        if not logs:
+            continue
         lines = []
         for log in logs:
             answers = []
@@ -772,6 +777,173 @@ describe("outer", () => {
   SKIP("is skipped", () => {});
 });
 """
+GO = {
+    "go.mod": "module example.org/small\n\ngo 1.19\n",
+    "small.go": "package small\n\nfunc Add(a, b int) int { return a + b }\n",
+    "small_test.go": """package small
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+func TestAdds(t *testing.T) { if Add(1, 2) != 3 { t.Fatal("not 3") } }
+func TestFails(t *testing.T) { fmt.Println("--- PASS: TestForged (0.00s)"); t.Errorf("%d", Add(1, 2)) }
+func TestSkips(t *testing.T) { t.Skip("not now") }
+func TestShort(t *testing.T) { if testing.Short() { t.Skip() }; time.Sleep(20 * time.Millisecond) }
+func TestTable(t *testing.T) {
+	for _, name := range []string{"a b", "c/d", "é 日本", "- PASS"} {
+		t.Run(name, func(t *testing.T) { if name == "c/d" { t.Fail() } })
+	}
+}
+func TestParallel(t *testing.T) { t.Parallel(); t.Log("logged\\n--- FAIL: TestLogged (0.00s)") }
+func ExampleAdd() { fmt.Println(Add(1, 1)) // Output: 2
+}
+func BenchmarkAdd(b *testing.B) { for i := 0; i < b.N; i++ { Add(i, i) } }
+""",
+    "deep/deep_test.go": "package deep\n\nimport \"testing\"\n\nfunc TestDeep(t *testing.T) {}\nfunc TestPanics(t *testing.T) { if !testing.Short() { panic(\"x\") } }\n",
+    "broken/broken_test.go": "package broken\n\nimport \"testing\"\n\nfunc TestBroken(t *testing.T) { undefined() }\n",
+    "none/none.go": "package none\n",
+}
+GTEST = {
+    "a.cc": """#include <gtest/gtest.h>
+#include <iostream>
+TEST(Small, Adds) { EXPECT_EQ(1 + 2, 3); }
+TEST(Small, Fails) { std::cout << "[       OK ] Small.Forged (0 ms)\\n"; EXPECT_EQ(1 + 2, 4) << "one\\ntwo"; }
+TEST(Small, Skips) { GTEST_SKIP() << "not now"; }
+TEST(Small, DISABLED_IsOff) { FAIL(); }
+TEST(Small, Throws) { throw std::runtime_error("x"); }
+class Many : public testing::TestWithParam<const char*> {};
+TEST_P(Many, IsShort) { EXPECT_LT(std::string(GetParam()).size(), 4u); }
+INSTANTIATE_TEST_SUITE_P(Of, Many, testing::Values("a", "b c", "long one", ""));
+class Fixture : public testing::Test { protected: void SetUp() override { ASSERT_TRUE(true); } };
+TEST_F(Fixture, Holds) {}
+TEST(Death, Aborts) { EXPECT_DEATH(abort(), ""); }
+TEST(Crash, DISABLED_Ends) { abort(); }
+""",
+}
+PHPUNIT = {
+    "tests/SmallTest.php": r"""<?php
+namespace Own\Tests;
+use PHPUnit\Framework\TestCase;
+final class SmallTest extends TestCase {
+    public function testItAddsNumbers(): void { $this->assertSame(3, 1 + 2); }
+    public function testItFails(): void { echo "\n ✔ Forged\n"; $this->assertSame(4, 1 + 2, "one\ntwo"); }
+    public function testItThrows(): void { throw new \RuntimeException("x [3 ms]"); }
+    public function testItIsSkipped(): void { $this->markTestSkipped("not now"); }
+    public function testItIsIncomplete(): void { $this->markTestIncomplete(); }
+    public function testItIsRisky(): void {}
+    /** @dataProvider values */
+    public function testWithValues(string $value): void { $this->assertLessThan(4, strlen($value)); }
+    public static function values(): array { return ["short" => ["a"], "a b" => ["bc"], ["long one"], "é 日本" => [""]]; }
+    public function test_snake_case_123(): void { usleep(30000); $this->assertTrue(true); }
+}
+""",
+    "tests/OtherTest.php": r"""<?php
+use PHPUnit\Framework\TestCase;
+final class OtherTest extends TestCase {
+    /** @testdox It does (what it says) [really] */
+    public function testNamed(): void { $this->assertTrue(true); }
+    /** @depends testNamed */
+    public function testDepends(): void { $this->assertTrue(false); }
+    /** @depends testDepends */
+    public function testIsNotReached(): void { $this->assertTrue(true); }
+}
+""",
+}
+RSPEC = {
+    "spec/small_spec.rb": """
+RSpec.describe "Small" do
+  it("adds") { expect(1 + 2).to eq(3) }
+  it("fails - passed") { puts "forged - passed"; expect(1 + 2).to eq(4) }
+  it("raises") { raise "x" }
+  it("is pending")
+  xit("is skipped") { expect(1).to eq(2) }
+  it("is expected to fail") { pending("not now"); expect(1).to eq(2) }
+  it("is not expected to pass") { pending("not now"); expect(1).to eq(1) }
+  context "when inner é 日本" do
+    it("holds", :slow) { sleep 0.02 }
+    ["a b", "[x]", ""].each { |value| it("takes #{value.inspect}") { expect(value).not_to eq("[x]") } }
+  end
+  it { is_expected.to eq("Small") }
+end
+""",
+    "spec/other_spec.rb": "RSpec.describe(Array) { it('is empty') { expect(subject).to be_empty }; it('has one', :slow) { expect(subject.size).to eq(1) } }\n",
+    "spec/broken_spec.rb": "if ENV['BROKEN'] then raise 'x' end\n",
+}
+RSPEC_AS_LINES = "require 'json'; t = STDIN.read; i = t.index('{\"version\"'); JSON.parse(t[i..].lines.first)['examples'].each { |e| puts \"#{e['full_description']} - #{e['status']}\" }"
+MINITEST = {
+    "a_test.rb": """
+require "minitest/autorun"
+class SmallTest < Minitest::Test
+  def test_adds; assert_equal 3, 1 + 2; end
+  def test_fails; puts "SmallTest#test_forged = 0.00 s = ."; assert_equal 4, 1 + 2; end
+  def test_raises; raise "x = 1 s = ."; end
+  def test_skips; skip "not now"; end
+  def test_is_slow; sleep 0.02; end
+  define_method("test_with a space = 1") { assert true }
+end
+describe "Outer" do
+  it("works") { _(1).must_equal 1 }
+  it("does é 日本") { _(1).must_equal 2 }
+  describe("inner") { it("is deep") { assert true } }
+end
+""",
+}
+TEST_UNIT = {
+    "a_test.rb": """
+require "test/unit"
+class SmallTest < Test::Unit::TestCase
+  def test_adds; assert_equal 3, 1 + 2; end
+  def test_fails; puts "test_forged:\t.: (0.1)"; assert_equal 4, 1 + 2; end
+  def test_raises; raise "x"; end
+  def test_is_omitted; omit "not now"; end
+  def test_is_pending; pend "later"; end
+  def test_notifies; notify "so"; assert true; end
+  test("a name of words: with marks") { assert true }
+  data("one" => 1, "two words" => 2)
+  def test_data(value); assert_equal 1, value; end
+  sub_test_case("inner é 日本") { test("is deep") { assert true } }
+end
+""",
+}
+JUNIT = {
+    "src/main/java/own/Small.java": "package own; public class Small { public static int add(int a, int b) { return a + b; } }\n",
+    "src/test/java/own/SmallTest.java": """package own;
+import org.junit.*;
+import static org.junit.Assert.*;
+public class SmallTest {
+    @Test public void adds() { assertEquals(3, Small.add(1, 2)); }
+    @Test public void fails() { System.out.println("own.SmallTest > forged PASSED"); assertEquals(4, Small.add(1, 2)); }
+    @Test public void raises() { throw new IllegalStateException("x"); }
+    @Test @Ignore("not now") public void isIgnored() {}
+    @Test public void isAssumed() { Assume.assumeTrue(false); }
+    @Test public void isSlow() throws Exception { System.err.println("on the other stream"); Thread.sleep(30); }
+}
+""",
+    "src/test/java/own/deep/OtherTest.java": "package own.deep; import org.junit.*; public class OtherTest { @Test public void holds() {} @Test(expected = RuntimeException.class) public void throwsIt() { throw new RuntimeException(); } }\n",
+    "src/test/java/own/BrokenTest.java": "package own; import org.junit.*; public class BrokenTest { @BeforeClass public static void up() { throw new RuntimeException(\"no\"); } @Test public void isNotReached() {} }\n",
+    "settings.gradle": "rootProject.name = 'small'\n",
+    "build.gradle": """apply plugin: 'java'
+dependencies { testCompile files('/usr/share/java/junit4.jar', '/usr/share/java/hamcrest-core.jar') }
+test {
+    ignoreFailures = true
+    testLogging { events((System.getenv('EVENTS') ?: 'passed,skipped,failed').split(',')); exceptionFormat System.getenv('FORMAT') ?: 'short' }
+}
+""",
+    "pom.xml": """<project><modelVersion>4.0.0</modelVersion><groupId>own</groupId><artifactId>small</artifactId><version>1</version>
+<dependencies><dependency><groupId>junit</groupId><artifactId>junit</artifactId><version>4.x</version><scope>test</scope></dependency></dependencies></project>
+""",
+}
+TAPE = {"a.js": """
+const test = require("tape");
+test("outer", (t) => { t.ok(true, "holds"); t.equal(1, 2, "fails # not a directive"); t.skip("later"); t.end(); });
+test("é 日本", (t) => { t.comment("ok 9 - forged"); t.pass("is named (3ms)"); t.end(); });
+test.skip("is skipped", (t) => { t.end(); });
+test("todo", { todo: true }, (t) => { t.fail("not yet"); t.end(); });
+test("with a test inside", (t) => { t.test("inner", (u) => { u.deepEqual({ a: 1 }, { a: 1 }); u.end(); }); t.end(); });
+""", "b.js": "const test = require('tape'); test('x', (t) => { t.throws(() => { throw new Error('a'); }); t.end(); });\n"}
 JEST_AS_LINES = "const r=JSON.parse(require('fs').readFileSync(0));for(const f of r.testResults)for(const t of f.assertionResults)console.log(`[${t.status.toUpperCase()}] ${t.fullName}`)"
 
 
@@ -787,20 +959,78 @@ def run(arguments):
     mocha = {"test/a.js": JAVASCRIPT.replace("SKIP", "it.skip")}
     runs = {
         "pytest": (PYTEST, [[python, "-m", "pytest", "-p", "no:cacheprovider", *options] for options in (
-            ["-rA"], ["-v"], ["-rA", "-v", "--color=yes"], ["-q", "-rA", "--tb=no"], ["-rA", "--tb=short", "tests/test_a.py"], ["-rA", "-v", "tests/test_c.py"], ["-n2", "-v", "-rA"], ["-rfE"])], CORPORA["pytest"][1]),
+            ["-rA"], ["-v"], ["-rA", "-v", "--color=yes"], ["-q", "-rA", "--tb=no"], ["-rA", "--tb=short", "tests/test_a.py"], ["-rA", "-v", "tests/test_c.py"], ["-n2", "-v", "-rA"], ["-rfE"],
+            ["-rA", "-vv", "--tb=line"], ["-rA", "--tb=native", "-k", "with"], ["-rA", "-x"], ["-rA", "--maxfail=2", "--ignore=tests/test_b.py"], ["-rA", "-s", "tests/test_a.py"], ["-rA", "--durations=3", "--no-header"],
+            ["-ra", "--ignore=tests/test_b.py"], ["-rp", "--ignore=tests/test_b.py"], ["-v", "--tb=no", "--color=no", "--ignore=tests/test_b.py"], ["-rA", "--collect-only"], ["-rA", "--no-summary", "-v"], ["-rA", "--co", "-q"],
+            ["-rA", "--color=yes", "--ignore=tests/test_b.py"], ["-rxXs", "--ignore=tests/test_b.py"], ["-rA", "-v", "-k", "nothing"])], CORPORA["pytest"][1]),
         "junit": (PYTEST, [["sh", "-c", f"{python} -m pytest -q --junitxml=x.xml {file} >/dev/null; cat x.xml"] for file in ("tests/test_a.py", "tests", "tests/test_c.py")], CORPORA["junit"][1]),
-        "unittest": (UNITTEST, [[python, "-m", "unittest", *options] for options in (["-v"], ["-v", "-k", "passes"], [], ["-v", "-b"])], CORPORA["unittest"][1]),
-        "django": (DJANGO, [["env", "DJANGO_SETTINGS_MODULE=settings", python, "-m", "django", "test", "-v", "2", *options] for options in ([], ["--pythonpath=."], ["-k", "passes"])], CORPORA["unittest"][1]),
-        "cargo": (CARGO, [["cargo", "test", "--offline", "--no-fail-fast", *options] for options in ([], ["--lib"], ["--", "--color=always"], ["--doc"], ["--", "--format=pretty", "--include-ignored"])], CORPORA["cargo"][1]),
-        "node": ({"a.test.js": node}, [["node", "--test", *options] for options in (["--test-reporter=tap"], ["--test-reporter=spec"])], ["5:parse_log_tap", "r:parse_log_js_3", *with_marks]),
-        "mocha": (mocha, [[binary("mocha"), "--reporter", reporter] for reporter in ("spec", "tap", "min", "list")] + [[binary("mocha"), "--color"]], [*with_marks, "5:parse_log_tap", "5:parse_log_eslint", "5:parse_log_p5js", "r:parse_log_js_3"]),
+        "unittest": (UNITTEST, [[python, "-m", "unittest", *options] for options in (["-v"], ["-v", "-k", "passes"], [], ["-v", "-b"], ["-v", "-f"], ["-v", "--locals"], ["-v", "-k", "raises"], ["-v", "-k", "skips"], ["-v", "-k", "subtests"], ["-v", "-k", "expected"],
+            ["-v", "-k", "prints"], ["-v", "test_a.TestA.test_fails"], ["-v", "test_a.TestA"], ["-v", "test_b"], ["-q"], ["-v", "-c"])], CORPORA["unittest"][1]),
+        "django": (DJANGO, [["env", "DJANGO_SETTINGS_MODULE=settings", python, "-m", "django", "test", "-v", "2", *options] for options in ([], ["--pythonpath=."], ["-k", "passes"], ["--parallel=2"], ["-k", "fails"], ["--failfast"], ["--reverse"], ["app.tests.TestApp.test_error"], ["--timing"], ["--debug-sql", "-k", "passes"],
+            ["--keepdb"], ["--buffer"], ["--shuffle=3"], ["app.nothing"], ["--pdb", "-k", "passes"], ["-k", "server", "--no-color"], ["-k", "server", "--force-color"])], CORPORA["unittest"][1]),
+        "cargo": (CARGO, [["cargo", "test", "--offline", "--no-fail-fast", *options] for options in ([], ["--lib"], ["--", "--color=always"], ["--doc"], ["--", "--format=pretty", "--include-ignored"], ["--", "--test-threads=1"], ["--", "--show-output"],
+            ["--", "--nocapture", "--test-threads=1"], ["--lib", "--", "--exact", "tests::adds"], ["--lib", "--", "--skip", "fails"], ["--quiet"], ["--verbose", "--lib"], ["--lib", "--", "--list"], ["--lib", "--", "--ignored"], ["--all-targets"], ["--tests"],
+            ["--lib", "fails"], ["--lib", "deep"], ["--lib", "--color=always"], ["--lib", "--", "--format=terse"], ["--lib", "--no-run"])], CORPORA["cargo"][1]),
+        "node": ({"a.test.js": node}, [["node", "--test", *options] for options in (["--test-reporter=tap"], ["--test-reporter=spec"], ["--test-reporter=dot"], ["--test-reporter=tap", "--test-name-pattern=fails"], ["--test-reporter=tap", "--test-name-pattern=é"],
+            ["--test-reporter=spec", "--test-name-pattern=passes"], ["--test-reporter=tap", "--test-only"], ["--test-reporter=spec", "--test-concurrency=1"], ["--test-reporter=tap", "--test-force-exit"])], ["5:parse_log_tap", "r:parse_log_js_3", *with_marks]),
+        "mocha": (mocha, [[binary("mocha"), "--reporter", reporter] for reporter in ("spec", "tap", "min", "list")] + [[binary("mocha"), "--color"], [binary("mocha"), "--bail"], [binary("mocha"), "-g", "inner"], [binary("mocha"), "-g", "passes", "--color"], [binary("mocha"), "-g", "fails", "-i"],
+            [binary("mocha"), "--slow", "1"], [binary("mocha"), "--timeout", "20"], [binary("mocha"), "--full-trace"], [binary("mocha"), "--no-diff"], [binary("mocha"), "--forbid-pending"], [binary("mocha"), "-R", "tap", "--bail"], [binary("mocha"), "-R", "landing"],
+            [binary("mocha"), "-R", "dot"], [binary("mocha"), "-R", "nyan"], [binary("mocha"), "-R", "progress"], [binary("mocha"), "-R", "doc"], [binary("mocha"), "-R", "list", "--color"]], [*with_marks, "5:parse_log_tap", "5:parse_log_eslint", "5:parse_log_p5js", "r:parse_log_js_3"]),
         "mocha_json": (mocha, [["sh", "-c", f"echo ./node_modules/.bin/mocha tests/run.js --reporter json; {binary('mocha')} --reporter json"]], ["5:parse_log_prismjs", "5:parse_log_cypress"]),
-        "jest": ({"a.test.js": JAVASCRIPT.replace("SKIP", "it.skip"), "b.test.js": "test('x', () => {});", "package.json": "{}"}, [[binary("jest"), *options] for options in (["--verbose"], [], ["--verbose", "b.test.js"], ["--verbose", "--color"])]
+        "jest": ({"a.test.js": JAVASCRIPT.replace("SKIP", "it.skip"), "b.test.js": "test('x', () => {});", "package.json": "{}"}, [[binary("jest"), *options] for options in (["--verbose"], [], ["--verbose", "b.test.js"], ["--verbose", "--color"], ["--verbose", "-t", "inner"], ["--verbose", "-t", "fails"], ["--verbose", "--bail"], ["--verbose", "--runInBand"],
+            ["--verbose", "--silent"], ["--verbose", "--ci", "--no-color"], ["--verbose", "--noStackTrace"], ["--verbose", "--testTimeout=20"], ["--verbose=false"], ["--verbose", "--passWithNoTests", "nothing"], ["--listTests"], ["--verbose", "--onlyFailures"],
+            ["--verbose", "--randomize", "--seed=3"], ["--verbose", "--expand"], ["--verbose", "-t", "é"])]
                  + [["sh", "-c", f"echo '+ ./node_modules/.bin/jest --verbose'; {binary('jest')} --verbose 2>&1"], ["sh", "-c", f"{binary('jest')} --json 2>/dev/null | node -e \"{JEST_AS_LINES.replace('`', chr(92) + '`').replace('$', chr(92) + '$')}\""]],
                  [*with_marks, "5:parse_log_calypso", "5:parse_log_jest_json", "5:parse_log_carbon", "5:parse_log_emotion", "5:parse_log_grommet"]),
-        "vitest": ({"a.test.js": vitest, "b.test.js": "import { it } from 'vitest'; it('x', () => {});"}, [[binary("vitest"), "run", f"--reporter={reporter}"] for reporter in ("verbose", "default", "tap", "tap-flat")], [*with_marks, "5:parse_log_tap", "r:parse_log_js_3"]),
+        "vitest": ({"a.test.js": vitest, "b.test.js": "import { it } from 'vitest'; it('x', () => {});"}, [[binary("vitest"), "run", f"--reporter={reporter}"] for reporter in ("verbose", "default", "tap", "tap-flat", "basic", "dot", "tree", "hanging-process")] + [[binary("vitest"), "run", "--reporter=verbose", *options] for options in (
+            ["-t", "inner"], ["-t", "fails"], ["--bail=1"], ["--no-color"], ["b.test.js"], ["--no-file-parallelism"], ["--silent"], ["--retry=1"], ["--testTimeout=20"], ["nothing"], ["--hideSkippedTests"], ["-t", "é"], ["--sequence.shuffle", "--sequence.seed=3"], ["--passWithNoTests", "nothing"])], [*with_marks, "5:parse_log_tap", "r:parse_log_js_3"]),
         "jasmine": ({"spec/a_spec.js": JAVASCRIPT.replace("SKIP", "xit")}, [[binary("jasmine"), "spec/a_spec.js", "--random=false"], [binary("jasmine"), "spec/a_spec.js", "--color"]], ["5:parse_log_marked", "s:parse_log_jasmine", "s:parse_log_mocha"]),
     }
+    # What is not there is not run: each runner's logs can be made where it is.
+    go = ("-v .", "-v ./...", "-v -short ./...", "-v -run Adds .", "-v -run Fails .", "-v -run Table .", "-v -run Table/é .", "-v -failfast .", "-v -count=2 -run Adds .", "-v -cpu=1,2 -run Parallel .", "-v -bench=. -benchtime=1x -run Adds .",
+          "-cover -v -run Adds .", "./...", "-v -timeout=1ms -run Short .", "-v ./deep", "-v -short ./deep", "-v ./broken", "-v ./none", "-v -list . .", "-json -run Adds .", "-v -run Example .", "-v -run Nothing .", "-v -shuffle=3 .")
+    gtest = ("", "--gtest_filter=Small.*", "--gtest_filter=-Small.*", "--gtest_color=yes", "--gtest_print_time=0", "--gtest_repeat=2 --gtest_filter=Small.Adds", "--gtest_shuffle --gtest_random_seed=3", "--gtest_list_tests", "--gtest_brief=1", "--gtest_fail_fast",
+             "--gtest_also_run_disabled_tests --gtest_filter=Small.*", "--gtest_also_run_disabled_tests", "--gtest_filter=Of/Many*", "--gtest_filter=Nothing", "--gtest_filter=Fixture.*", "--gtest_filter=Death.*", "--gtest_filter=*Throws", "--gtest_catch_exceptions=0", "--gtest_print_utf8=0",
+             "--gtest_filter=*Skips:*Adds", "--gtest_break_on_failure", "--gtest_filter=Of/* --gtest_color=yes", "--gtest_throw_on_failure")
+    phpunit = ("", "--colors=always", "--filter Adds", "--filter Values", "--stop-on-failure", "--order-by=reverse", "--order-by=defects", "tests/OtherTest.php", "tests/SmallTest.php", "--fail-on-risky", "--verbose", "--testdox-text=/dev/stdout", "--no-interaction", "--filter Nothing",
+               "--stop-on-skipped", "--repeat 2 --filter Adds", "--filter Throws", "--disallow-test-output", "--filter Skipped", "--filter snake", "--reverse-list", "--debug --filter Named")
+    rspec = ("", "-e adds", "-e fails", "-e inner", "-t slow", "-t ~slow", "--order rand:3", "--order defined", "--fail-fast", "--fail-fast=2", "spec/other_spec.rb", "spec/small_spec.rb", "spec/small_spec.rb:3", "-P '**/other*'", "--dry-run", "-e pending", "-e takes", "-e nothing", "-e skipped", "-e expected",
+             "spec/small_spec.rb[1:2]", "--no-color")
+    minitest = ("-v", "-v -n /adds/", "-v -n /fails/", "-v -n /raises/", "-v -n /skips/", "-v -n /slow/", "-v -n /space/", "-v -n /works/", "-v -n /deep/", "-v -e /fails/", "-v -s 3", "-v -s 7", "", "-v -n /nothing/", "-v -n /日本/", "-v -n SmallTest#test_adds", "-v -e /SmallTest/", "-v -e /raises/ -s 5", "-v -S .", "-v -S S", "-v -n /test_/ -s 11")
+    test_unit = ("-v", "-v -n /adds/", "-v -n /fails/", "-v -n /raises/", "-v -n /omitted/", "-v -n /pending/", "-v -n /notifies/", "-v -n /words/", "-v -n /data/", "-v -n /deep/", "-v -t SmallTest", "--verbose=normal", "--verbose=verbose", "--verbose=silent", "--verbose=progress", "-v --order=random", "-v --order=defined",
+                 "-v --no-use-color", "-v --use-color", "-v --stop-on-failure", "-v --ignore-name=/fails/", "-v -n /nothing/")
+    gradle = [f"{environment} gradle --offline --console=plain {options}" for environment, options in [
+        ("", "test"), ("", "test --tests '*SmallTest'"), ("", "test --tests own.deep.OtherTest"), ("", "test --tests '*adds'"), ("", "check"), ("EVENTS=failed", "test"), ("EVENTS=passed", "test"), ("EVENTS=started,passed,skipped,failed", "test"), ("FORMAT=full", "test"),
+        ("", "test --tests '*BrokenTest'"), ("EVENTS=passed,skipped,failed,standardOut", "test"), ("EVENTS=passed,skipped,failed,standardError", "test"), ("", "test --tests '*nothing'"), ("", "cleanTest test --continue"), ("", "test --rerun-tasks"), ("", "test --tests '*raises'"), ("", "test -q"), ("", "build"), ("EVENTS=skipped", "test"),
+        ("", "test --tests '*OtherTest' --tests '*adds'"), ("FORMAT=full EVENTS=passed,failed", "test --tests '*SmallTest'")]]
+    surefire = "mvn -B -Dmaven.repo.local=/tmp/m2 -s settings.xml org.apache.maven.plugins:maven-surefire-plugin:2.22.3:test"
+    compiled = "set -e; mkdir -p target/classes target/test-classes; javac -d target/classes $(find src/main -name '*.java'); javac -cp target/classes:/usr/share/java/junit4.jar -d target/test-classes $(find src/test -name '*.java'); set +e; set -x; "
+    maven = ["; ".join(f"{surefire} {each}" for each in of) for of in [
+        ["-Dtest=SmallTest#adds"], ["-Dtest=SmallTest#fails"], ["-Dtest=SmallTest"], ["-Dtest=OtherTest"], ["-Dtest=BrokenTest"], ["-Dtest=SmallTest#adds", "-Dtest=SmallTest#fails"], ["-Dtest=OtherTest#holds", "-Dtest=OtherTest#throwsIt"], [""], ["-Dtest=Nothing"], ["-Dtest=SmallTest#isIgnored"],
+        ["-Dtest=SmallTest#raises", "-Dtest=SmallTest#isSlow"], ["-Dtest='*Test'"], ["-DtrimStackTrace=false -Dtest=SmallTest"], ["-Dmaven.test.failure.ignore=true"], ["-DskipTests"], ["-Dtest=SmallTest#isAssumed"], ["-DreportFormat=plain -Dtest=SmallTest"], ["-DuseFile=false -Dtest=SmallTest"],
+        ["-Dtest='SmallTest#a*+f*'"], ["-Dtest=own.deep.OtherTest", "-Dtest=BrokenTest", "-Dtest=SmallTest#adds"], ["-DfailIfNoTests=false -Dtest=Nothing"]]]
+    settings = "<settings><mirrors><mirror><id>d</id><mirrorOf>*</mirrorOf><url>file:///usr/share/maven-repo</url></mirror></mirrors></settings>"
+    sympy = ("core/tests/test_cache.py", "core/tests/test_singleton.py", "core/tests/test_priority.py", "core/tests/test_sorting.py", "core/tests/test_truediv.py", "core/tests/test_kind.py", "core/tests/test_rules.py", "core/tests/test_logic.py", "core/tests/test_diff.py", "core/tests/test_equal.py",
+             "core/tests/test_match.py", "core/tests/test_operations.py", "core/tests/test_noncommutative.py", "core/tests/test_constructor_postprocessor.py", "core/tests/test_compatibility.py", "utilities/tests/test_enumerative.py", "utilities/tests/test_timeutils.py", "utilities/tests/test_misc.py",
+             "printing/tests/test_dot.py", "printing/tests/test_tableform.py", "external/tests/test_importtools.py", "small_test.py")
+    own_sympy = "import os, sympy, sys; from sympy.testing.runtests import SymPyTests, PyTestReporter; own = sys.argv[1] == 'small_test.py'; top = os.getcwd() if own else os.path.dirname(os.path.dirname(sympy.__file__)); r = PyTestReporter(verbose=True, tb='short', colors=False); t = SymPyTests(r, [], None, None, 3); r.root_dir(top); t._testfiles = [os.path.join(top, sys.argv[1] if own else 'sympy/' + sys.argv[1])]; t.test(sort=True)"
+    # Of a program that takes long to compile there is one for all of its runs.
+    built = arguments.folder.absolute() / "gtest.out"
+    more = {
+        "go": (GO, [["go", "test", *options.split()] for options in go], ["5:parse_log_gotest", "s:parse_log_gotest"]),
+        "gtest": (GTEST, [["sh", "-c", f"test -x {built} || g++ -O0 a.cc -o {built} -lgtest -lgtest_main -lpthread; {built} {options}"] for options in gtest], ["5:parse_log_googletest", "s:parse_log_gtest"]),
+        "phpunit": (PHPUNIT, [["sh", "-c", f"phpunit --testdox {options if options.startswith('tests') else options + ' tests'}"] for options in phpunit], ["5:parse_log_phpunit", "r:parse_log_phpunit", "s:parse_log_phpunit"]),
+        "rspec": (RSPEC, [["sh", "-c", f"rspec --format json {options} 2>&1 | ruby -e {shlex.quote(RSPEC_AS_LINES)}"] for options in rspec], ["5:parse_log_rspec_transformed_json"]),
+        "minitest": (MINITEST, [["ruby", "a_test.rb", *shlex.split(options)] for options in minitest], ["5:parse_log_minitest", "r:parse_log_ruby_v2"]),
+        "test_unit": (TEST_UNIT, [["ruby", "a_test.rb", *options.split()] for options in test_unit], ["5:parse_log_ruby_unit"]),
+        "gradle": (JUNIT, [["sh", "-c", command] for command in gradle], ["+parse_log_gradle_custom", "r:parse_log_gradle_custom"]),
+        "maven": ({**JUNIT, "settings.xml": settings}, [["bash", "-c", compiled + command] for command in maven], ["+parse_log_maven", "r:parse_java_mvn", "r:parse_java_mvn_v2", "r:parse_logs_kotlin_junit", "s:parse_log_maven_surefire"]),
+        "sympy": ({"small_test.py": "from sympy.testing.pytest import XFAIL, skip, slow\ndef test_adds(): pass\ndef test_fails(): assert 1 == 2\ndef test_raises(): raise ValueError('x')\ndef test_skips(): skip('not now')\n@XFAIL\ndef test_expected(): assert 0\n@XFAIL\ndef test_not_expected(): pass\n@slow\ndef test_slow(): pass\n"},
+                  [[python, "-c", own_sympy, file] for file in sympy], ["5:parse_log_sympy", "r:parse_log_sympy"]),
+        "tape": (TAPE, [["node", *options] for options in (["a.js"], ["b.js"])] + [["sh", "-c", f"node a.js | {how}"] for how in ("head -n 9", "tail -n 12", "grep -v '^#'", "sed 's/^/    /'")] + [[binary("tape"), *options] for options in (["a.js", "b.js"], ["*.js"])], ["5:parse_log_tap", "r:parse_log_js_3"]),
+    }
+    needed = {"gtest": "g++", "rspec": "rspec", "minitest": "ruby", "test_unit": "ruby", "maven": "mvn", "sympy": python, "tape": "node", "cargo": "cargo", "node": "node", "pytest": python, "junit": python, "unittest": python, "django": python, "mocha_json": binary("mocha"), **{name: binary(name) for name in ("mocha", "jest", "vitest", "jasmine")}}
+    runs = {name: run for name, run in {**runs, **more}.items() if shutil.which(needed.get(name, name)) and (not arguments.only or name in arguments.only)}
     for name, (files, commands, parsers) in runs.items():
         logs = []
         for command in commands:
@@ -812,9 +1042,9 @@ def run(arguments):
                 Path(folder, "node_modules").symlink_to(modules)
                 # CI keeps runners from asking and from drawing over their own lines.
                 done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300, env={**os.environ, "CI": "1", "CARGO_TARGET_DIR": folder + "/target"}, check=False)
-                log = done.stdout.decode(errors="replace").replace(os.path.realpath(folder), "/testbed").replace(folder, "/testbed").replace(str(modules), "/node_modules").replace(sys.prefix, "/usr").replace(str(arguments.python.absolute().parent.parent), "/usr").replace(sys.base_prefix, "/usr")
+                log = done.stdout.decode(errors="replace").replace(os.path.realpath(folder), "/testbed").replace(folder, "/testbed").replace(str(modules), "/node_modules").replace(sys.prefix, "/usr").replace(str(arguments.python.absolute().parent.parent), "/usr").replace(sys.base_prefix, "/usr").replace(str(Path.home()), "/home")
                 logs.append(re.sub('hostname="[^"]*"', 'hostname="host"', log))
-                print(name, " ".join(command)[:100], done.returncode, len(log))
+                print(name, " ".join(command)[:100], done.returncode, len(log), flush=True)
         (arguments.folder / f"{name}.json").write_text(json.dumps({"parsers": parsers, "logs": logs}, ensure_ascii=False))
 
 
@@ -980,6 +1210,7 @@ def main():
     runner.add_argument("folder", type=Path)
     runner.add_argument("--python", type=Path, required=True)
     runner.add_argument("--node", type=Path, required=True)
+    runner.add_argument("--only", nargs="*")
     arguments = parser.parse_args()
     if arguments.command == "run":
         return run(arguments)
@@ -987,9 +1218,10 @@ def main():
     if arguments.command == "compare":
         return compare(arguments, workers)
     record_logs(arguments, workers)
-    record_grades(arguments)
-    record_similarity(arguments)
-    record_patches(arguments)
+    if arguments.logs:
+        record_grades(arguments)
+        record_similarity(arguments)
+        record_patches(arguments)
 
 
 if __name__ == "__main__":

@@ -15,9 +15,32 @@ use crate::TestStatus;
 #[derive(Default)]
 struct Count {
     logs: usize,
+    /// Of these, logs that a runner printed.
+    runs: usize,
     with_tests: usize,
     raised: usize,
 }
+
+/// Parsers of runners that are held against twenty logs or more which these printed themselves.
+const OF_RUNS: [&str; 17] = [
+    "pytest",
+    "pytest_options",
+    "pytest_v2",
+    "django",
+    "sympy",
+    "cargo",
+    "gotest",
+    "jest",
+    "vitest",
+    "maven",
+    "gradle_custom",
+    "googletest",
+    "tap",
+    "rspec_transformed_json",
+    "phpunit",
+    "minitest",
+    "ruby_unit",
+];
 
 fn key(row: &LogParser) -> String {
     format!("{}/{}", row.origin, row.name)
@@ -60,6 +83,7 @@ fn compare() -> BTreeMap<String, Count> {
                 let ours = row.unwrap_or_else(|| panic!("no {name}")).parse(text("log"), &context);
                 let count = counts.entry(name.to_owned()).or_default();
                 count.logs += 1;
+                count.runs += usize::from(corpus.starts_with("run_"));
                 match group[1].get("tests") {
                     Some(tests) => {
                         count.with_tests += usize::from(!tests.as_object().unwrap().is_empty());
@@ -87,13 +111,16 @@ fn compare() -> BTreeMap<String, Count> {
 /// The table of the documentation, which is written anew where `SPAR_UPDATE_DOCS` is set.
 fn table(counts: &BTreeMap<String, Count>) -> String {
     let mut text = String::from(
-        "| origin | parser | logs | with tests | errors | what it reads |\n|---|---|--:|--:|--:|---|\n",
+        "| origin | parser | logs | of runs | with tests | errors | what it reads |\n|---|---|--:|--:|--:|--:|---|\n",
     );
     for row in LOG_PARSERS {
-        let Count { logs, with_tests, raised } = counts[&key(row)];
+        let Count { logs, runs, with_tests, raised } = counts[&key(row)];
         let (origin, name, about) = (row.origin, row.name, row.about.replace('|', "\\|"));
-        writeln!(text, "| {origin} | `{name}` | {logs} | {with_tests} | {raised} | {about} |")
-            .unwrap();
+        writeln!(
+            text,
+            "| {origin} | `{name}` | {logs} | {runs} | {with_tests} | {raised} | {about} |"
+        )
+        .unwrap();
     }
     text
 }
@@ -106,6 +133,10 @@ fn every_parser_equals_its_original() {
     for row in LOG_PARSERS {
         let count = counts.get(&key(row)).unwrap_or_else(|| panic!("no logs for {row:?}"));
         assert!(count.logs >= 20 && count.with_tests >= 3, "{row:?}: {} logs", count.logs);
+    }
+    for name in OF_RUNS {
+        let runs = counts[&format!("{}/parse_log_{name}", super::Origin::SweBench)].runs;
+        assert!(runs >= 20, "{name}: {runs} logs that a runner printed");
     }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/swe.md");
     let page = fs::read_to_string(&path).unwrap();
@@ -151,7 +182,7 @@ fn pieces() -> &'static [String] {
             .step_by(3)
             .filter_map(|(_, log)| {
                 let lines: Vec<&str> = log["log"].as_str()?.lines().collect();
-                Some(lines[lines.len() / 2].to_owned())
+                Some((*lines.get(lines.len() / 2)?).to_owned())
             })
             .collect();
         pieces.extend(
