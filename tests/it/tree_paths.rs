@@ -195,7 +195,9 @@ impl Tree {
                 LossAggregation::TokenMean => 1.0 / batch.tokens,
                 LossAggregation::SampleSum { constant } => 1.0 / (batch.samples * constant),
                 LossAggregation::TokenSum => 1.0,
-                LossAggregation::SampleMean => unreachable!("it needs whole paths"),
+                LossAggregation::SampleMean | LossAggregation::PromptMean => {
+                    unreachable!("they need whole paths")
+                }
             },
             (SharedTurns::Divided, weight) => config.objective.aggregation.scale(weight, batch),
         };

@@ -248,7 +248,7 @@ fn turns_without_tokens_and_episodes_without_turns_have_numbers() {
         let credit = estimator.estimate(&batch, &signals).unwrap();
         credit.check(&num_tokens).unwrap();
         let parts = [Some(credit.advantages), credit.weights, credit.returns];
-        for (PerTurnOrToken::Turns(values) | PerTurnOrToken::Tokens(values)) in
+        for PerTurnOrToken::Turns(values) | PerTurnOrToken::Tokens(values) in
             parts.into_iter().flatten()
         {
             assert!(values.iter().flatten().all(|it| it.is_finite()), "{}: {values:?}", laws.name);
