@@ -245,11 +245,16 @@ const FREE_SETTINGS: [&str; 3] = ["seed", "name", "about"];
 /// Tables of such settings.
 const FREE_TABLES: [&str; 2] = ["spend.", "secrets."];
 
-/// The setting that says where third-party data lies; its tasks are told apart by their suite's hash.
-const DATA_FOLDER: &str = "data.folder";
+/// Settings that name what is a run's own, with what is noted where the runs of a series differ in them: where third-party
+/// data lies, whose tasks are told apart by their suite's hash, and the checkpoint that a run begins with, since
+/// methods are compared from warm starts of which each seed has one.
+const OWN_PATHS: [(&str, &str); 2] = [
+    ("data.folder", "have data of their own each"),
+    ("start_from", "start from checkpoints of their own each"),
+];
 
-/// Refuses runs of one series that differ in more than their seed: what they reached together would be that of no
-/// recipe.
+/// Refuses runs of one series that differ in more than their seed and paths of their own: what they reached together
+/// would be that of no recipe.
 fn refuse_other_recipes(
     series: &str,
     runs: &[RunResult],
@@ -263,12 +268,13 @@ fn refuse_other_recipes(
             names.iter().filter(differ).map(|name| name.as_str()).collect();
         different.retain(|name| !FREE_SETTINGS.contains(name));
         different.retain(|name| !FREE_TABLES.iter().any(|table| name.starts_with(table)));
-        if let Some(index) = different.iter().position(|name| *name == DATA_FOLDER) {
+        for (path, told) in OWN_PATHS {
+            let Some(index) = different.iter().position(|name| *name == path) else { continue };
             different.remove(index);
-            let (one, two) = (&first.name, &run.name);
-            notes.push(format!(
-                "runs `{one}` and `{two}` of `{series}` have data of their own each"
-            ));
+            let note = format!("the runs of `{series}` {told}");
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
         }
         let listed: Vec<String> =
             different.iter().take(5).map(|name| format!("`{name}`")).collect();
@@ -602,9 +608,14 @@ mod tests {
         let two = run(root.path(), "two", 2, (8, 9), true);
         let config = |text: &str| std::fs::write(two.join("config.toml"), text).unwrap();
         let series = [("a".to_owned(), vec![one, two.clone()])];
-        config("seed = 5\nname = \"two\"\n[data]\nfolder = \"elsewhere\"\n");
+        let own =
+            "seed = 5\nname = \"two\"\nstart_from = \"warm-5\"\n[data]\nfolder = \"elsewhere\"\n";
+        config(own);
         let found = Comparison::of(&series).unwrap();
-        assert!(found.notes.iter().any(|note| note.contains("data of their own")), "{found}");
+        for told in ["have data of their own each", "start from checkpoints of their own each"] {
+            let note = format!("the runs of `a` {told}");
+            assert!(found.notes.contains(&note), "{found}");
+        }
         config("[reinforce]\niterations = 7\ngroup_size = 3\n");
         let error = Comparison::of(&series).unwrap_err().to_string();
         let expected = "differ in `reinforce.group_size`, `reinforce.iterations`; give each";

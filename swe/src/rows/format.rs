@@ -178,10 +178,10 @@ fn unknown(row: &Map<String, Value>, place: &Place) -> LoadError {
         .iter()
         .max_by_key(|format| {
             let missing = format.missing(row).len();
-            (
-                (format.columns.len() - missing) * 100 / format.columns.len(),
-                std::cmp::Reverse(missing),
-            )
+            // What rows of a format never have tells against it as much as what is missing.
+            let odd = format.without.iter().filter(|name| row.contains_key(**name)).count();
+            let right = format.columns.len().saturating_sub(missing + odd);
+            (right * 100 / format.columns.len(), std::cmp::Reverse(missing))
         })
         .expect("there are formats");
     let missing = closest.missing(row);

@@ -317,7 +317,7 @@ impl Shared {
                     }
                 }
             };
-            match tokio::time::timeout(GRACE, swept).await {
+            match timeout(GRACE, swept).await {
                 // Where there is no process left for it, the caller waits and tries again.
                 Ok(Err(error)) if !wants_processes(&error.to_string_with_source()) => {
                     return Err(error);
