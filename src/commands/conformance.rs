@@ -85,44 +85,17 @@ pub(crate) const RECORDED: &[Recorded] = &[
     Recorded {
         name: "minigrid",
         about: "Levels of MiniGrid and BabyAI: grids, missions, views, rewards and ends",
-        replay: |_, traces| {
-            let report = grids::replay_minigrid(traces)?;
-            Ok(Report {
-                files: report.files,
-                traces: report.traces,
-                records: report.records,
-                mismatches: report.mismatches,
-                described: report.described,
-            })
-        },
+        replay: |_, traces| Ok(grids::replay_minigrid(traces)?.into()),
     },
     Recorded {
         name: "crafter",
         about: "Worlds of Crafter: ground, creatures, player and achievements by step",
-        replay: |_, traces| {
-            let report = grids::replay_crafter(traces)?;
-            Ok(Report {
-                files: report.files,
-                traces: report.traces,
-                records: report.records,
-                mismatches: report.mismatches,
-                described: report.described,
-            })
-        },
+        replay: |_, traces| Ok(grids::replay_crafter(traces)?.into()),
     },
     Recorded {
         name: "sokoban",
         about: "Rooms of gym-sokoban and of TextArena's Sokoban",
-        replay: |_, traces| {
-            let report = grids::replay_sokoban(traces)?;
-            Ok(Report {
-                files: report.files,
-                traces: report.traces,
-                records: report.records,
-                mismatches: report.mismatches,
-                described: report.described,
-            })
-        },
+        replay: |_, traces| Ok(grids::replay_sokoban(traces)?.into()),
     },
     Recorded {
         name: "games",
@@ -173,6 +146,13 @@ pub(crate) struct Report {
     mismatches: usize,
     /// The first few mismatches.
     described: Vec<String>,
+}
+
+impl From<grids::MiniGridReport> for Report {
+    fn from(report: grids::MiniGridReport) -> Self {
+        let grids::MiniGridReport { files, traces, records, mismatches, described } = report;
+        Self { files, traces, records, mismatches, described }
+    }
 }
 
 impl fmt::Display for Report {

@@ -46,6 +46,7 @@ mod tasks;
 mod train;
 mod trend;
 mod validate;
+mod whole_file;
 
 use std::io::Write;
 use std::path::Path;

@@ -18,6 +18,7 @@ use super::replay::store_of;
 use super::show_row::show_row;
 use super::show_run::show_run;
 use super::train::{named_run, newest_run};
+use super::whole_file::write_whole;
 use super::{print, print_json};
 use crate::cli::ShowArguments;
 
@@ -240,7 +241,7 @@ impl MediaFiles {
         }
         let mut media = media.clone();
         self.kept.load_one(&mut media)?;
-        fs::write(&path, media.bytes()?).with_context(|| format!("write `{}`", path.display()))
+        write_whole(&path, &media.bytes()?)
     }
 }
 
@@ -260,8 +261,8 @@ mod tests {
 
     #[test]
     fn media_are_put_into_files_of_their_type() {
-        let folder = std::env::temp_dir().join(format!("spar-show-media-{}", std::process::id()));
-        let (store, into) = (folder.join("store"), folder.join("a/b"));
+        let folder = tempfile::tempdir().unwrap();
+        let (store, into) = (folder.path().join("store"), folder.path().join("a/b"));
         let picture = Media::new("image/png", *b"a picture");
         MediaStore::beside(&store).keep(&picture).unwrap();
         let files = MediaFiles::new(&store, &into).unwrap();
@@ -279,7 +280,6 @@ mod tests {
         assert!(files.write(&lost).is_ok() && files.write(&json_of(&lost)).is_ok(), "it is there");
         let lost = json_of(&Media::new("image/gif", *b"nor that"));
         assert!(files.write(&lost).unwrap_err().to_string().contains(&lost.hash.to_string()));
-        fs::remove_dir_all(&folder).unwrap();
     }
 
     fn json_of(media: &Media) -> Media {

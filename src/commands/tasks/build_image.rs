@@ -11,9 +11,9 @@ use spar::instance_image::{BuildEnd, Engine, ImagePlan, Interpreter, Mirror, Pla
 use spar::tasks::{Suite, SweTask};
 
 use super::super::suites::open_suite;
+use super::super::whole_file::write_whole;
 use super::super::{cancel_on_ctrl_c, hint, print, print_json, stopped};
 use super::description::swe_task;
-use super::whole_file::write_whole;
 use crate::bar::Bar;
 use crate::cli::BuildImageArguments;
 

@@ -12,8 +12,8 @@ use serde_json::{Map, Value};
 use spar::swe::{Instance, RowFile, RowOptions};
 use spar::tasks::{Suite, SweSuite};
 
+use super::super::whole_file::write_whole;
 use super::super::{print, print_json};
-use super::whole_file::write_whole;
 use crate::cli::ImportArguments;
 
 /// The record of an import, in its folder.

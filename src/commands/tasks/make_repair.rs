@@ -17,9 +17,9 @@ use spar::sandbox::{SandboxBackend, registry};
 use tokio::process::Command;
 
 use super::super::sandbox::columns;
+use super::super::whole_file::write_whole;
 use super::super::{cancel_on_ctrl_c, print, print_json, stopped};
 use super::package_index;
-use super::whole_file::write_whole;
 use crate::bar::Bar;
 use crate::child;
 use crate::cli::MakeRepairArguments;

@@ -10,7 +10,6 @@ mod make_repair;
 mod package_index;
 mod show;
 mod unsolved;
-mod whole_file;
 
 use std::process::ExitCode;
 

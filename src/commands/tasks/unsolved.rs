@@ -32,7 +32,7 @@ struct Report {
 struct Later {
     /// How many of them were played.
     played: usize,
-    /// Those that an attempt solved.
+    /// Those that an attempt solved, in the order of their ids.
     solved: Vec<String>,
 }
 
@@ -105,7 +105,8 @@ fn text(report: &Report) -> String {
             solved.len()
         );
     }
-    let is_solved = |task: &String| later.as_ref().is_some_and(|it| it.solved.contains(task));
+    let is_solved =
+        |task: &String| later.as_ref().is_some_and(|it| it.solved.binary_search(task).is_ok());
     for task in unsolved {
         text += &format!("{} {task}\n", if is_solved(task) { "+" } else { " " });
     }
