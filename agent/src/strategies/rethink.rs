@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use spar_core::registry::NamedOptions;
 use spar_core::{Message, Role, Source, Trajectory};
 
-use super::members::from_start;
+use super::members::{from_start, leave_room};
 use super::{RolloutStrategy, StrategyError};
 use crate::{BranchPoint, GroupInProgress};
 
@@ -90,9 +90,7 @@ impl RolloutStrategy for Rethink {
     }
 
     fn check(&self, group_size: usize) -> Result<(), StrategyError> {
-        let problem = || format!("a group of {group_size} has no room for one that rethinks");
-        let problems = (group_size < 2).then(problem).into_iter().collect();
-        StrategyError::refuse("rethink", problems)
+        leave_room("rethink", "episodes that are thought over again", 1, group_size)
     }
 
     fn branches(&self) -> bool {

@@ -81,10 +81,9 @@ impl LossAggregation {
         for (prompt, weight) in prompts.iter().zip(&weights).filter(|(_, weight)| **weight > 0.0) {
             tokens[*prompt] += weight;
         }
-        let num_prompts = tokens.iter().filter(|tokens| **tokens > 0.0).count() as f64;
-        let factor = |(prompt, weight): (usize, f64)| match weight > 0.0 {
-            true => 1.0 / (num_prompts * tokens[prompt]),
-            false => 0.0,
+        let samples = tokens.iter().filter(|tokens| **tokens > 0.0).count() as f64;
+        let factor = |(prompt, weight): (usize, f64)| {
+            self.scale(weight, BatchWeight { tokens: tokens[prompt], samples })
         };
         prompts.into_iter().zip(weights).map(factor).collect()
     }
