@@ -241,7 +241,7 @@ impl MediaFiles {
         }
         let mut media = media.clone();
         self.kept.load_one(&mut media)?;
-        write_whole(&path, &media.bytes()?)
+        write_whole(&path, media.bytes()?)
     }
 }
 
