@@ -9,6 +9,7 @@ use llguidance::{JsonCompileOptions, Matcher, ParserFactory};
 use serde_json::Value;
 use spar_core::{GrammarHash, GrammarSource};
 
+use crate::tokenizer::LONGEST_TOKEN;
 use crate::{GrammarError, ReplayError, Tokenizer};
 
 /// White space in JSON: room for lines that are indented.
@@ -67,13 +68,26 @@ impl TokenizerEnv for Vocabulary {
     }
 }
 
+/// That no token is longer than the tree of tokens can hold, which would panic.
+fn check_lengths(words: &[Vec<u8>]) -> Result<(), GrammarError> {
+    let Some((id, word)) = words.iter().enumerate().find(|(_, word)| word.len() > LONGEST_TOKEN)
+    else {
+        return Ok(());
+    };
+    let detail = format!(
+        "token {id} has {} bytes, grammars take at most {LONGEST_TOKEN} a token",
+        word.len()
+    );
+    Err(GrammarError { kind: "vocabulary", detail })
+}
+
 impl GrammarCompiler {
     /// A compiler for `tokenizer` and a model of `vocabulary` tokens, which may have more than the
     /// tokenizer.
     ///
     /// # Errors
     ///
-    /// [`GrammarError`] when the vocabulary cannot be used for grammars.
+    /// [`GrammarError`] when the vocabulary cannot be used for grammars, as where a token has more than 1,024 bytes.
     pub fn new(tokenizer: &Arc<Tokenizer>, vocabulary: usize) -> Result<Self, GrammarError> {
         let ends = tokenizer.end_tokens();
         let words: Vec<Vec<u8>> = (0..vocabulary as u32)
@@ -84,6 +98,7 @@ impl GrammarCompiler {
                 bytes => bytes.to_vec(),
             })
             .collect();
+        check_lengths(&words)?;
         let info = TokRxInfo::new(vocabulary as u32, tokenizer.end_of_turn());
         let trie = TokTrie::from(&info, &words).with_eos_tokens(ends);
         let before = match (tokenizer.strips_space(), tokenizer.always_has_space()) {
@@ -258,5 +273,20 @@ impl GrammarWalk {
         if !self.matcher.is_stopped() {
             let _ = self.matcher.consume_token(token);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_that_are_too_long_are_told() {
+        let words = |length: usize| vec![Vec::new(), vec![b'a'; length]];
+        check_lengths(&words(LONGEST_TOKEN)).unwrap();
+        // That many do fit.
+        TokTrie::from(&TokRxInfo::new(2, 0), &words(LONGEST_TOKEN));
+        let error = check_lengths(&words(LONGEST_TOKEN + 1)).unwrap_err();
+        assert!(error.to_string().contains("token 1 has 1025 bytes"), "{error}");
     }
 }

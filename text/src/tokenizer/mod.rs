@@ -37,6 +37,9 @@ use crate::atomic_file::write_atomically;
 use crate::chat_template::{ChatTemplate, ControlTokens};
 use crate::gguf::Gguf;
 
+/// Bytes that a token may have: what is found in texts is no longer, since grammars take no longer ones.
+pub(crate) const LONGEST_TOKEN: usize = 1024;
+
 /// Name of the file in a model's folder.
 const FILE: &str = "tokenizer.json";
 const CONFIG_FILE: &str = "tokenizer_config.json";
@@ -143,7 +146,7 @@ struct ControlToken {
 impl Tokenizer {
     /// Finds a vocabulary in games, each a list of its messages.
     ///
-    /// Words are kept by frequency. Phrases consist of words that at least nine of ten games have
+    /// Words are kept by frequency. No token has more than 1,024 bytes. Phrases consist of words that at least nine of ten games have
     /// in common, and occur in every other game on average; numbers, and words that a number
     /// follows anywhere (`desk 2`), are in none. With fewer than ten games there are no phrases.
     /// Equal games give an equal tokenizer.

@@ -1,7 +1,10 @@
+use std::sync::Arc;
+
 use proptest::prelude::*;
 use spar_core::{Message, Role};
 
 use super::*;
+use crate::GrammarCompiler;
 
 const NOUNS: [&str; 12] = [
     "apple", "desk", "drawer", "mug", "plate", "fridge", "lamp", "tomato", "shelf", "sofa",
@@ -111,6 +114,24 @@ fn words_apart_from_spaces_are_the_same_wherever_they_stand() {
     let text = &games()[0][0];
     assert_eq!(loaded.encode(text), tokenizer.encode(text));
     assert!(tokenizer.phrases().count() > 0);
+}
+
+#[test]
+fn no_token_is_longer_than_grammars_take() {
+    // Words that differ, so that phrases of phrases go on as long as they may.
+    let template: String = (b'a'..=b'z')
+        .flat_map(|a| (b'a'..=b'z').map(move |b| [a, b]))
+        .fold("x".repeat(3 * LONGEST_TOKEN), |text, [a, b]| {
+            format!("{text} {0}{1}{0}{1}", char::from(a), char::from(b))
+        });
+    let games: Vec<Vec<String>> = (0..30).map(|_| vec![template.clone()]).collect();
+    let tokenizer = Arc::new(train(&games, &TokenizerConfig::default()));
+    let longest =
+        (0..tokenizer.vocab_size() as u32).map(|id| tokenizer.token_bytes(id).len()).max();
+    let longest = longest.unwrap();
+    assert!((LONGEST_TOKEN / 2..=LONGEST_TOKEN).contains(&longest), "{longest}");
+    assert_eq!(tokenizer.decode(&tokenizer.encode(&template)), template);
+    GrammarCompiler::new(&tokenizer, tokenizer.vocab_size()).unwrap();
 }
 
 #[test]

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::TokenizerConfig;
 use super::bytes::{character, to_characters};
 use super::pieces::{Kind, Spaces, last_kind, pieces};
+use super::{LONGEST_TOKEN, TokenizerConfig};
 
 /// A piece is a template word when it occurs in so many of the games.
 const TEMPLATE_SHARE: f64 = 0.9;
@@ -46,7 +46,9 @@ pub(super) fn vocabulary(
     phrases.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
     tokens.extend(phrases.iter().map(|phrase| to_characters(phrase)));
 
-    let mut words: Vec<(&str, usize)> = counts.iter().map(|(w, count)| (*w, count.all)).collect();
+    let is_short = |(word, _): &(&&str, &PieceCount)| word.len() <= LONGEST_TOKEN;
+    let short = counts.iter().filter(is_short);
+    let mut words: Vec<(&str, usize)> = short.map(|(w, count)| (*w, count.all)).collect();
     words.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
     let room = size.saturating_sub(tokens.len());
     let for_words = room - (room as f64 * PARTS_SHARE) as usize;
@@ -130,7 +132,8 @@ fn find_phrases(
             .into_iter()
             .filter(|(words, count)| {
                 let last = words.last().map_or(Kind::Space, |word| last_kind(&names[*word]));
-                *count * 2 >= games.len() && last != Kind::Space
+                let length: usize = words.iter().map(|word| names[*word].len()).sum();
+                *count * 2 >= games.len() && last != Kind::Space && length <= LONGEST_TOKEN
             })
             .max_by(|(a, a_count), (b, b_count)| {
                 let rank = |words: &[usize], count| (count * (words.len() - 1), words.len());
