@@ -186,6 +186,17 @@ pub struct SampledTokens {
 }
 
 impl SampledTokens {
+    /// Tokens that nobody drew: with log-probabilities of 0, by no weights, out of the whole vocabulary.
+    #[must_use]
+    pub fn unrestricted(ids: Vec<u32>) -> Self {
+        Self {
+            logprobs: vec![0.0; ids.len()],
+            versions: vec![PolicyVersion(0); ids.len()],
+            ids,
+            ..Self::default()
+        }
+    }
+
     /// The first `count` of them, or all where they are fewer.
     #[must_use]
     pub fn first(&self, count: usize) -> Self {
@@ -403,6 +414,22 @@ pub trait Policy: Send + Sync {
     /// The tokens of an answer that says `text`, with its end, as the policy would sample them.
     fn encode_answer(&self, text: &str) -> Vec<u32> {
         self.encode(None, &Message::new(Role::Assistant, text))
+    }
+
+    /// The tokens of an answer that says `text`, with its end, as the policy would sample them where it is held to `grammar`: what the
+    /// grammar forces is listed as forced, in the tokens that it forces. An answer that the grammar does not allow has the tokens of
+    /// [`encode_answer`](Self::encode_answer) and is held to nothing. Log-probabilities are 0. Default: as if it did not.
+    ///
+    /// # Errors
+    ///
+    /// [`PolicyError`] when the policy cannot be held to that grammar.
+    async fn encode_answer_in(
+        &self,
+        text: &str,
+        grammar: Arc<GrammarSource>,
+    ) -> Result<SampledTokens, PolicyError> {
+        let _ = grammar;
+        Ok(SampledTokens::unrestricted(self.encode_answer(text)))
     }
 
     /// Answers a conversation.

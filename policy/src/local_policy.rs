@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use spar_core::{
     Choices, Completion, CompletionRequest, Conversation, Encoded, GrammarSource, Message, Policy,
-    PolicyError, PolicyVersion, Sampling, ScoringRequest,
+    PolicyError, PolicyVersion, SampledTokens, Sampling, ScoringRequest,
 };
 use tokio::sync::{Semaphore, oneshot};
 
@@ -260,6 +260,25 @@ impl Policy for LocalPolicy {
 
     fn encode_answer(&self, text: &str) -> Vec<u32> {
         self.tokenizer.choice_ids(text)
+    }
+
+    async fn encode_answer_in(
+        &self,
+        text: &str,
+        grammar: Arc<GrammarSource>,
+    ) -> Result<SampledTokens, PolicyError> {
+        let hash = grammar.hash();
+        let Some(Constraint::Grammar(grammar)) = self.constraint(None, Some(grammar)).await? else {
+            return Ok(SampledTokens::unrestricted(self.encode_answer(text)));
+        };
+        Ok(match grammar.spell(&self.tokenizer, text) {
+            Some(spelled) => SampledTokens {
+                allowed: spelled.allowed,
+                grammar: Some(hash),
+                ..SampledTokens::unrestricted(spelled.ids)
+            },
+            None => SampledTokens::unrestricted(self.encode_answer(text)),
+        })
     }
 
     fn encode_text(&self, text: &str) -> Vec<u32> {

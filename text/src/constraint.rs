@@ -1,5 +1,6 @@
 //! Answers held to a grammar: JSON schema, regular expression, Lark.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -216,6 +217,92 @@ impl Grammar {
     }
 }
 
+impl Grammar {
+    /// The tokens of an answer that says `text`, with its end, as they come about where a policy is held to this grammar.
+    ///
+    /// Where several tokens could be drawn that go on with the text, it is the one that the text has there on its own
+    /// ([`Tokenizer::choice_ids`]), so that words have the tokens that they have in prompts; else the longest. `None` where the grammar
+    /// does not allow the text.
+    pub fn spell(&self, tokenizer: &Tokenizer, text: &str) -> Option<SpelledAnswer> {
+        // Decoding takes a space off the front, which the grammar has.
+        let text = if tokenizer.strips_space() { format!(" {text}") } else { text.to_owned() };
+        let (bytes, end) = (text.as_bytes(), tokenizer.end_of_turn());
+        let own = tokens_by_place(tokenizer, &text);
+        let goes_on = |at: usize, token: u32| {
+            let word = tokenizer.token_bytes(token);
+            !word.is_empty() && !tokenizer.is_control(token) && bytes[at..].starts_with(word)
+        };
+        let mut walk = GrammarWalk::new(self, end);
+        let (mut forced, mut allowed) = (Vec::new(), Vec::new());
+        let (mut spelled, mut at) = (SpelledAnswer::default(), 0);
+        loop {
+            forced.clear();
+            walk.next(&mut forced, &mut allowed).ok()?;
+            if let [token] = allowed[..] {
+                forced.push(token);
+            }
+            let is_forced = !forced.is_empty();
+            if !is_forced {
+                let can_come = |token: &u32| allowed.binary_search(token).is_ok();
+                let token = match at == bytes.len() {
+                    true => Some(end).filter(can_come)?,
+                    false => match own.get(&at).copied().filter(can_come) {
+                        Some(token) => token,
+                        None => {
+                            let fitting = allowed.iter().filter(|token| goes_on(at, **token));
+                            *fitting.max_by_key(|token| tokenizer.token_bytes(**token).len())?
+                        }
+                    },
+                };
+                forced.push(token);
+            }
+            for &token in &forced {
+                if at == bytes.len() && token == end {
+                    spelled.push(token, is_forced);
+                    return Some(spelled);
+                }
+                if !goes_on(at, token) {
+                    return None;
+                }
+                spelled.push(token, is_forced);
+                walk.advance(token);
+                at += tokenizer.token_bytes(token).len();
+            }
+        }
+    }
+}
+
+/// The tokens that a text has on its own, by the byte that each begins at, as far as these are the text's bytes.
+fn tokens_by_place(tokenizer: &Tokenizer, text: &str) -> HashMap<usize, u32> {
+    let mut at = 0;
+    let mut places = HashMap::new();
+    for token in tokenizer.choice_ids(text) {
+        let word = tokenizer.token_bytes(token);
+        if !text.as_bytes()[at..].starts_with(word) {
+            break;
+        }
+        places.insert(at, token);
+        at += word.len();
+    }
+    places
+}
+
+/// An answer in the tokens that a grammar has it sampled in.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SpelledAnswer {
+    /// The tokens, with the one that ends a turn.
+    pub ids: Vec<u32>,
+    /// Of each: itself where it was forced, nothing where it would be drawn.
+    pub allowed: Vec<Vec<u32>>,
+}
+
+impl SpelledAnswer {
+    fn push(&mut self, token: u32, is_forced: bool) {
+        self.ids.push(token);
+        self.allowed.push(if is_forced { vec![token] } else { Vec::new() });
+    }
+}
+
 /// The schema, with white space of bounded length between its tokens, where some models would never
 /// stop to write it.
 fn with_bounded_space(schema: &Value) -> Value {
@@ -279,6 +366,95 @@ impl GrammarWalk {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Spaces, TokenizerConfig};
+
+    /// A tokenizer whose phrases cross what a grammar forces, and a grammar of calls.
+    fn caller() -> (Arc<Tokenizer>, Grammar) {
+        let game = |place: usize| {
+            let word = ["apple", "melon", "lemon", "olive"][place % 4];
+            [
+                format!("Press the {word} on the page, number {place}."),
+                format!("{{\"name\": \"press\", \"arguments\": {{\"on\": \"{word}\"}}}}"),
+            ]
+        };
+        let games: Vec<_> = (0..40).map(game).collect();
+        let config = TokenizerConfig {
+            vocab_size: 360,
+            spaces: Spaces::Apart,
+            ..TokenizerConfig::default()
+        };
+        let texts = games.iter().map(|game| game.iter().map(String::as_str));
+        let tokenizer = Arc::new(Tokenizer::train(texts, &config).unwrap());
+        let compiler = GrammarCompiler::new(&tokenizer, tokenizer.vocab_size()).unwrap();
+        let grammar = r#"{"name": "(press|wait)", "arguments": {"on": "[^"]{0,20}"}}"#;
+        let grammar =
+            grammar.replace('{', r"\{").replace('}', r"\}").replace(r"\{0,20\}", "{0,20}");
+        (tokenizer, compiler.compile(&GrammarSource::regex(grammar)).unwrap())
+    }
+
+    #[test]
+    fn answers_are_spelled_as_they_would_be_sampled() {
+        let (tokenizer, grammar) = caller();
+        let end = tokenizer.end_of_turn();
+        let said = |word: &str| format!(r#"{{"name": "press", "arguments": {{"on": "{word}"}}}}"#);
+        for word in ["apple", "", "no such word", "\u{e4}\u{1f34e}", "pre", "melonlemon"] {
+            let text = said(word);
+            let spelled = grammar.spell(&tokenizer, &text).unwrap();
+            assert_eq!(spelled.ids.len(), spelled.allowed.len());
+            let (last, tokens) = spelled.ids.split_last().unwrap();
+            assert_eq!((*last, tokenizer.decode(tokens)), (end, text.clone()));
+            // Whoever draws these tokens is forced to the others.
+            let mut walk = GrammarWalk::new(&grammar, end);
+            let (mut forced, mut allowed, mut place) = (Vec::new(), Vec::new(), 0);
+            while place < spelled.ids.len() {
+                forced.clear();
+                walk.next(&mut forced, &mut allowed).unwrap();
+                if let [token] = allowed[..] {
+                    forced.push(token);
+                }
+                let is_drawn = forced.is_empty();
+                if is_drawn {
+                    assert!(allowed.binary_search(&spelled.ids[place]).is_ok(), "{word}: {place}");
+                    forced.push(spelled.ids[place]);
+                }
+                for token in &forced {
+                    assert_eq!(spelled.ids[place], *token, "{word}: {place}");
+                    assert_eq!(spelled.allowed[place].is_empty(), is_drawn, "{word}: {place}");
+                    walk.advance(*token);
+                    place += 1;
+                }
+            }
+            let is_drawn = |place: usize| spelled.allowed[place].is_empty();
+            grammar.replay(end, &spelled.ids, is_drawn, |_, _| ()).unwrap();
+        }
+        // On its own, the text has a phrase where the grammar forces words.
+        let text = said("apple");
+        assert_ne!(grammar.spell(&tokenizer, &text).unwrap().ids, tokenizer.choice_ids(&text));
+        // A word has the token that it has elsewhere.
+        let apple = tokenizer.encode("apple");
+        assert!(
+            grammar
+                .spell(&tokenizer, &text)
+                .unwrap()
+                .ids
+                .windows(apple.len())
+                .any(|ids| ids == apple)
+        );
+    }
+
+    #[test]
+    fn what_a_grammar_does_not_allow_is_not_spelled() {
+        let (tokenizer, grammar) = caller();
+        for text in
+            ["", "press", r#"{"name": "press"}"#, r#"{"name": "push", "arguments": {"on": "a"}}"#]
+        {
+            assert_eq!(grammar.spell(&tokenizer, text), None, "{text}");
+        }
+        let whole = r#"{"name": "wait", "arguments": {"on": "a"}}"#;
+        assert!(grammar.spell(&tokenizer, whole).is_some());
+        assert_eq!(grammar.spell(&tokenizer, &format!("{whole} ")), None);
+        assert_eq!(grammar.spell(&tokenizer, &whole[..whole.len() - 1]), None);
+    }
 
     #[test]
     fn tokens_that_are_too_long_are_told() {

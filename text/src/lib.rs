@@ -30,7 +30,7 @@ mod tokenizer;
 pub mod tool_words;
 
 pub use atomic_file::write_atomically;
-pub use constraint::{Grammar, GrammarCompiler, GrammarWalk};
+pub use constraint::{Grammar, GrammarCompiler, GrammarWalk, SpelledAnswer};
 pub use error::{ChatTemplateError, GrammarError, ReplayError, TokenizerError};
 pub use grammar_cache::GrammarCache;
 pub use tokenizer::{MaskedTokens, PartialText, Spaces, TextStream, Tokenizer, TokenizerConfig};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use spar_core::{
     Action, Boundary, Completion, CompletionRequest, EndReason, ParsedAction, Policy, PolicyError,
-    PolicyVersion, SampledTokens, Source, StopCause, ToolCall, ToolSpec,
+    SampledTokens, Source, StopCause, ToolCall, ToolSpec,
 };
 use spar_envs::Environment;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -64,16 +64,15 @@ pub(super) async fn answer(
     number_calls(&mut parsed, turn);
     // An answer that goes on behind its call does not end there.
     let goes_on = config.in_turn().is_some() && !action_calls(&parsed).is_empty();
-    let ids = encoder.map(|encoder| match goes_on {
-        true => encoder.encode_text(&written),
-        false => encoder.encode_answer(&written),
-    });
-    let ids = ids.unwrap_or_default();
-    let tokens = SampledTokens {
-        logprobs: vec![0.0; ids.len()],
-        versions: vec![PolicyVersion(0); ids.len()],
-        ids,
-        ..SampledTokens::default()
+    let tokens = match (encoder, request.grammar) {
+        (None, _) => SampledTokens::default(),
+        (Some(encoder), _) if goes_on => SampledTokens::unrestricted(encoder.encode_text(&written)),
+        // In the tokens that would be sampled: what a grammar forces has others than the same text elsewhere.
+        (Some(encoder), Some(grammar)) => {
+            let encoded = encoder.encode_answer_in(&written, grammar).await;
+            encoded.map_err(|error| failed(Boundary::Policy, &error.to_string()))?
+        }
+        (Some(encoder), None) => SampledTokens::unrestricted(encoder.encode_answer(&written)),
     };
     let stop = if goes_on { StopCause::StopSequence } else { StopCause::EndOfTurn };
     let completion = Completion::new(name, written, stop);
