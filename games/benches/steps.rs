@@ -15,6 +15,8 @@ const SEEDS: u64 = 8;
 const MAX_STEPS: usize = 200;
 /// For each game, so that all are done within half a minute.
 const TIME: Duration = Duration::from_millis(700);
+/// Times that all are played between two looks at the clock, each of which takes as long as dozens of steps.
+const ROUNDS: u32 = 32;
 
 /// Settings under which a game is not too long to be solved beforehand.
 fn settings(name: &str) -> Value {
@@ -27,7 +29,8 @@ fn settings(name: &str) -> Value {
 
 fn main() {
     // `cargo test --benches` only wants to see it run.
-    let time = if std::env::args().any(|it| it == "--test") { Duration::ZERO } else { TIME };
+    let is_test = std::env::args().any(|it| it == "--test");
+    let (time, rounds) = if is_test { (Duration::ZERO, 1) } else { (TIME, ROUNDS) };
     println!("{:<18} {:>12} {:>10} {:>10}", "game", "steps/s", "ns/step", "ns/fork");
     for row in GAMES {
         let origin = Game::open(row.name, &settings(row.name)).expect("settings of the game");
@@ -38,7 +41,7 @@ fn main() {
         let mut steps = 0_u64;
         let start = cpu_time();
         while steps == 0 || cpu_time() - start < time {
-            for (begun, actions) in &episodes {
+            for (begun, actions) in (0..rounds).flat_map(|_| &episodes) {
                 game.clone_from(begun);
                 for (number, action) in actions.iter().enumerate() {
                     black_box(game.act(action).expect("the game goes as it went"));

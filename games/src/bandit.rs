@@ -116,7 +116,7 @@ impl Rules for Bandit {
                     // much the choice costs a press, which is nothing for the best.
                     let most = self.means.iter().copied().fold(f64::MIN, f64::max);
                     let (cost, is_best) = (most - self.means[button], button == self.best);
-                    table.set_outcome(cost, is_best, "You chose an incorrect button.".to_owned());
+                    table.set_outcome(cost, is_best, "You chose an incorrect button.");
                 }
                 Some(button) => {
                     let pays = table.rng.random() < self.means[button];

@@ -2,8 +2,6 @@
 //!
 //! Messages are those of TextArena 0.7.4 (MIT), word for word.
 
-use std::fmt::Write as _;
-
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -11,8 +9,11 @@ use crate::GameError;
 use crate::game::{Rules, check_range, read_settings};
 use crate::scan::{Cursor, last_of_first_line, printed, value};
 use crate::table::{MessageKind, Seating, Table};
+use crate::text::AddPiece;
 
 const NAME: &str = "connect-four";
+/// The most rows, and the most columns.
+const MAX_SIZE: usize = 20;
 const DISKS: [char; 2] = ['X', 'O'];
 const LINES: [(isize, isize); 4] = [(0, 1), (1, 0), (1, 1), (1, -1)];
 
@@ -172,8 +173,8 @@ struct ConnectFour {
 
 pub(crate) fn open(settings: &Value) -> Result<Box<dyn Rules>, GameError> {
     let Settings { is_open, num_rows, num_cols } = read_settings(NAME, settings)?;
-    check_range(NAME, ("num_rows", num_rows), 4..=20)?;
-    check_range(NAME, ("num_cols", num_cols), 4..=20)?;
+    check_range(NAME, ("num_rows", num_rows), 4..=MAX_SIZE)?;
+    check_range(NAME, ("num_cols", num_cols), 4..=MAX_SIZE)?;
     let cells = vec![0; num_rows * num_cols];
     Ok(Box::new(ConnectFour { is_open, board: Board { rows: num_rows, columns: num_cols, cells } }))
 }
@@ -193,19 +194,17 @@ impl ConnectFour {
             let columns = self.board.columns;
             text.push_str("Board state:\n");
             for column in 0..columns {
-                let between = if column == 0 { "" } else { " " };
-                let _ = write!(text, "{between}{column}");
+                text.add(if column == 0 { "" } else { " " }).add(column);
             }
-            text.push('\n');
-            text.extend(std::iter::repeat_n('-', columns * 2 - 1));
+            text.add('\n').add(&[b'-'; 2 * MAX_SIZE][..columns * 2 - 1]);
+            // A line of the board: its end, and the cells with a space between them.
+            let mut line = [b' '; 2 * MAX_SIZE];
+            line[0] = b'\n';
             for row in self.board.cells.chunks(columns) {
-                text.push('\n');
                 for (at, cell) in row.iter().enumerate() {
-                    if at > 0 {
-                        text.push(' ');
-                    }
-                    text.push(['.', 'X', 'O'][usize::from(*cell)]);
+                    line[2 * at + 1] = b".XO"[usize::from(*cell)];
                 }
+                text.add(&line[..columns * 2]);
             }
         });
     }
@@ -266,18 +265,16 @@ impl Rules for ConnectFour {
         match (column, row) {
             (Some(column), Some(row)) => {
                 let disk = DISKS[player];
-                table.say(
-                    MessageKind::Description,
-                    format_args!(
-                        "Player {player} dropped their disk ({disk}) into column {column}."
-                    ),
-                );
+                table.say_with(MessageKind::Description, |text| {
+                    text.add("Player ").add(player).add(" dropped their disk (").add(disk);
+                    text.add(") into column ").add(column).add('.');
+                });
                 self.board.cells[row * columns + column] = player as u8 + 1;
                 if self.board.longest(row, column) >= 4 {
                     let reason = format!("Player {player} wins by connecting four!");
                     table.set_winners(|other| other == player, reason);
                 } else if self.board.is_full() {
-                    table.set_draw("Game ended in a draw.".to_owned());
+                    table.set_draw("Game ended in a draw.");
                 } else if self.is_open {
                     self.tell_board(table);
                 }

@@ -3,16 +3,16 @@
 //! Messages are those of TextArena 0.7.4 (MIT), word for word.
 
 use std::collections::HashSet;
-use std::fmt::Write as _;
 
 use serde::Deserialize;
 use serde_json::Value;
-use spar_python::{fixed, repr_float};
+use spar_python::repr_float;
 
 use crate::GameError;
 use crate::game::{Rules, check_range, read_settings};
 use crate::scan::{Cursor, value};
 use crate::table::{MessageKind, Table};
+use crate::text::AddPiece;
 
 const NAME: &str = "countdown";
 const OPERATORS: [char; 4] = ['+', '-', '*', '/'];
@@ -65,7 +65,8 @@ struct Countdown {
     expressions: Vec<String>,
     best: i64,
     best_expression: String,
-    history: Vec<String>,
+    /// The moves that were made, line by line as they are told.
+    history: String,
     /// The moves that are to be made, from the last on, and the numbers in front of the next one.
     way: Vec<Move>,
     way_from: Vec<i64>,
@@ -93,7 +94,7 @@ pub(crate) fn open(settings: &Value) -> Result<Box<dyn Rules>, GameError> {
         expressions: Vec::new(),
         best: 0,
         best_expression: String::new(),
-        history: Vec::new(),
+        history: String::new(),
         way: Vec::new(),
         way_from: Vec::new(),
     }))
@@ -195,9 +196,13 @@ impl Search {
 }
 
 impl Countdown {
+    /// How far from the target the best number is.
+    fn distance(&self) -> i64 {
+        (self.best - self.target).abs()
+    }
+
     fn progress(&self) -> f64 {
-        let distance = (self.best - self.target).abs() as f64;
-        (1.0 - distance / 1000.0).max(0.0)
+        (1.0 - self.distance() as f64 / 1000.0).max(0.0)
     }
 
     fn draw(&mut self, table: &mut Table) {
@@ -217,33 +222,32 @@ impl Countdown {
 
     fn tell_board(&self, table: &mut Table) {
         table.say_with(MessageKind::Board, |text| {
-            let _ = write!(text, "TARGET: {}\n\nAvailable numbers:", self.target);
+            text.add("TARGET: ").add(self.target).add("\n\nAvailable numbers:");
             for (at, (number, expression)) in self.numbers.iter().zip(&self.expressions).enumerate()
             {
-                let _ = write!(text, "\n  [{at}] {number}   (from: {expression})");
+                text.add("\n  [").add(at).add("] ").add(*number);
+                text.add("   (from: ").add(&**expression).add(')');
             }
-            let _ = write!(
-                text,
-                "\n\nBest so far: {} (distance: {})\nBest expression: {}",
-                self.best,
-                (self.best - self.target).abs(),
-                self.best_expression
-            );
+            text.add("\n\nBest so far: ").add(self.best);
+            text.add(" (distance: ").add(self.distance());
+            text.add(")\nBest expression: ").add(&*self.best_expression);
             if !self.history.is_empty() {
-                text.push_str("\n\nMove history:");
-                for (at, made) in self.history.iter().enumerate() {
-                    let _ = write!(text, "\n  {}. {made}", at + 1);
-                }
+                text.add("\n\nMove history:").add(&*self.history);
             }
-            let _ = write!(text, "\nCurrent progress score: {}", fixed(self.progress(), 3));
+            // The progress, of which three places are told, is a whole number of thousandths.
+            let thousandths = (1000 - self.distance()).max(0);
+            text.add("\nCurrent progress score: ").add(thousandths / 1000).add('.');
+            text.add(thousandths / 100 % 10).add(thousandths / 10 % 10).add(thousandths % 10);
         });
     }
 
-    /// Puts what comes of two numbers in their place.
-    fn take(&mut self, Move { i, j, operator }: Move, result: i64) {
-        let made = format!("{} {operator} {} = {result}", self.numbers[i], self.numbers[j]);
-        self.history.push(made);
-        let expression = format!("({} {operator} {})", self.expressions[i], self.expressions[j]);
+    /// Puts what comes of two numbers in their place, as the move of this number, from 1.
+    fn take(&mut self, number: u32, Move { i, j, operator }: Move, result: i64) {
+        self.history.add("\n  ").add(number).add(". ").add(self.numbers[i]).add(' ').add(operator);
+        self.history.add(' ').add(self.numbers[j]).add(" = ").add(result);
+        let (one, two) = (&*self.expressions[i], &*self.expressions[j]);
+        let mut expression = String::with_capacity(one.len() + two.len() + 5);
+        expression.add('(').add(one).add(' ').add(operator).add(' ').add(two).add(')');
         for at in [i.max(j), i.min(j)] {
             self.numbers.remove(at);
             self.expressions.remove(at);
@@ -309,7 +313,7 @@ impl Rules for Countdown {
             table.invalid_alone(|| progress, format_args!("{}", repr_float(progress)));
             return table.end_move(false);
         };
-        self.take(chosen, result);
+        self.take(table.turn + 1, chosen, result);
         self.tell_board(table);
         let (target, best) = (self.target, self.best);
         if result == target {

@@ -2,8 +2,6 @@
 //!
 //! Messages are those of TextArena 0.7.4 (MIT), word for word.
 
-use std::fmt::Write as _;
-
 use serde::Deserialize;
 use serde_json::Value;
 use spar_python::repr_float;
@@ -12,6 +10,7 @@ use crate::GameError;
 use crate::game::{Rules, check_range, read_settings};
 use crate::scan::{Cursor, first};
 use crate::table::{MessageKind, Table};
+use crate::text::AddPiece;
 
 const NAME: &str = "fifteen-puzzle";
 /// The most situations that a search for a way looks at.
@@ -62,19 +61,19 @@ impl Board {
         source.is_some()
     }
 
-    fn render(&self, text: &mut String) {
-        for row in self.tiles.chunks(4) {
-            for (column, tile) in row.iter().enumerate() {
-                if column > 0 {
-                    text.push(' ');
-                }
-                let _ = match tile {
-                    0 => text.write_str("__"),
-                    tile => write!(text, "{tile:2}"),
-                };
-            }
-            text.push('\n');
+    /// The rows as they are shown: tiles two characters wide, each with what parts it from the next.
+    fn drawn(&self) -> [u8; 48] {
+        let mut drawn = [b' '; 48];
+        for (at, (place, tile)) in drawn.chunks_mut(3).zip(self.tiles).enumerate() {
+            let [tens, ones] = match tile {
+                0 => *b"__",
+                1..10 => [b' ', b'0' + tile],
+                _ => [b'1', b'0' + tile % 10],
+            };
+            let behind = if at % 4 == 3 { b'\n' } else { b' ' };
+            place.copy_from_slice(&[tens, ones, behind]);
         }
+        drawn
     }
 
     /// Whether it can be brought into order: by the parity of its permutation and the row of the empty place.
@@ -170,13 +169,11 @@ impl FifteenPuzzle {
 
     fn observe(&self, table: &mut Table) {
         table.say_with(MessageKind::Board, |text| {
-            text.push_str("Current Board:\n\n");
-            self.board.render(text);
-            text.push_str("\nAvailable Moves: ");
+            text.add("Current Board:\n\n").add(&self.board.drawn()[..]);
+            text.add("\nAvailable Moves: ");
             let legal = (0..4).filter(|way| self.board.source(*way).is_some());
             for (number, way) in legal.enumerate() {
-                let between = if number == 0 { "" } else { ", " };
-                let _ = write!(text, "{between}[{}]", MOVES[way]);
+                text.add(if number == 0 { "[" } else { ", [" }).add(MOVES[way]).add(']');
             }
         });
     }
@@ -296,8 +293,7 @@ impl Rules for FifteenPuzzle {
                 let way = MOVES.iter().position(|name| *name == direction);
                 if way.is_some_and(|way| self.board.slide(way)) {
                     table.say_with(MessageKind::Board, |text| {
-                        text.push_str("Game Board:\n");
-                        self.board.render(text);
+                        text.add("Game Board:\n").add(&self.board.drawn()[..]);
                     });
                 } else {
                     table.invalid_alone(
@@ -311,7 +307,7 @@ impl Rules for FifteenPuzzle {
         }
         if self.board == Board::GOAL {
             let reason = "Congratulations! Player 0 have successfully solved the 15-Puzzle.";
-            table.set_outcome(1.0, true, reason.to_owned());
+            table.set_outcome(1.0, true, reason);
         } else if table.is_out_of_turns() {
             let reward = self.completion();
             let reason = format!(

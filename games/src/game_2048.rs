@@ -2,7 +2,7 @@
 //!
 //! Messages are those of TextArena 0.7.4 (MIT), word for word.
 
-use std::fmt::Write as _;
+use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -12,11 +12,19 @@ use crate::GameError;
 use crate::game::{Rules, check_range, read_settings};
 use crate::scan::is_word_character;
 use crate::table::{MessageKind, Table};
+use crate::text::AddPiece;
 
 const NAME: &str = "game-2048";
 const MAX_SIZE: usize = 10;
 const CELLS: usize = MAX_SIZE * MAX_SIZE;
 const WAYS: [&str; 4] = ["Up", "Down", "Left", "Right"];
+/// The letters that name them too.
+const LETTERS: [&str; 4] = ["W", "S", "A", "D"];
+/// Tiles as they are shown, by their power of two: six characters wide.
+const TILES: [&str; 18] = [
+    "  .   ", "  2   ", "  4   ", "  8   ", "  16  ", "  32  ", "  64  ", " 128  ", " 256  ",
+    " 512  ", " 1024 ", " 2048 ", " 4096 ", " 8192 ", "16384 ", "32768 ", "65536 ", "131072",
+];
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -180,13 +188,14 @@ fn direction_within(inner: &str) -> Option<usize> {
     let words = words.filter(|word| (1..=20).contains(&word.len()));
     let mut found = None;
     for word in words {
-        found = match &*word.to_uppercase() {
-            "UP" | "W" => Some(0),
-            "DOWN" | "S" => Some(1),
-            "LEFT" | "A" => Some(2),
-            "RIGHT" | "D" => Some(3),
-            _ => found,
+        // Some letters that are none of ASCII have one of it in upper case.
+        let word = match word.is_ascii() {
+            true => Cow::Borrowed(word),
+            false => Cow::Owned(word.to_uppercase()),
         };
+        let is_like = |name: &str| word.eq_ignore_ascii_case(name);
+        let way = (0..4).find(|way| is_like(WAYS[*way]) || is_like(LETTERS[*way]));
+        found = way.or(found);
     }
     found
 }
@@ -213,25 +222,16 @@ impl Game2048 {
         let size = self.board.size;
         let horizontal = size * 7 - 1;
         table.say_with(MessageKind::Board, |text| {
-            let _ = write!(text, "Score: {}\n+", self.score);
-            text.extend(std::iter::repeat_n('-', horizontal));
-            text.push_str("+\n");
+            let border = &[b'-'; 7 * MAX_SIZE][..horizontal];
+            text.add("Score: ").add(self.score).add("\n+").add(border).add("+\n");
             for row in self.board.cells().chunks(size) {
                 text.push('|');
                 for (column, tile) in row.iter().enumerate() {
-                    if column > 0 {
-                        text.push(' ');
-                    }
-                    let _ = match tile {
-                        0 => text.write_str("  .   "),
-                        tile => write!(text, "{:^6}", 1_u32 << tile),
-                    };
+                    text.add(if column == 0 { "" } else { " " }).add(TILES[usize::from(*tile)]);
                 }
-                text.push_str("|\n");
+                text.add("|\n");
             }
-            text.push('+');
-            text.extend(std::iter::repeat_n('-', horizontal));
-            text.push('+');
+            text.add('+').add(border).add('+');
         });
     }
 

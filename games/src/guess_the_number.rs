@@ -111,7 +111,7 @@ impl Rules for GuessTheNumber {
                     self.guessed.push(guess);
                     if guess == self.number {
                         let reason = "Congratulations! You guessed the correct number.";
-                        table.set_outcome(1.0, true, reason.to_owned());
+                        table.set_outcome(1.0, true, reason);
                     } else {
                         let is_lower = guess > self.number;
                         match is_lower {

@@ -2,7 +2,7 @@
 //!
 //! Messages are those of TextArena 0.7.4 (MIT), word for word; the words are spar's own.
 
-use std::fmt::Write as _;
+use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -12,6 +12,7 @@ use crate::GameError;
 use crate::game::{Rules, check_range, read_settings};
 use crate::scan::{Cursor, first, is_letter_of_any_case};
 use crate::table::{MessageKind, Table};
+use crate::text::AddPiece;
 use crate::words::{all_words, words_within};
 
 const NAME: &str = "hangman";
@@ -32,7 +33,7 @@ impl Default for Settings {
 
 #[derive(Debug, Clone)]
 struct Hangman {
-    words: Vec<&'static str>,
+    words: &'static [&'static str],
     word: &'static str,
     /// Which letters are shown.
     shown: [bool; 16],
@@ -87,13 +88,12 @@ impl Hangman {
     fn render(&self, text: &mut String) {
         text.push('\n');
         for at in 0..self.word.len() {
-            let between = if at == 0 { "" } else { " " };
-            let _ = write!(text, "{between}C{at:02}");
+            text.add(if at == 0 { "C" } else { " C" }).add(at / 10).add(at % 10);
         }
         text.push('\n');
         for (at, letter) in self.word.chars().enumerate() {
             let shown = if self.is_shown(at) { letter.to_ascii_uppercase() } else { '_' };
-            let _ = write!(text, "  {shown} ");
+            text.add("  ").add(shown).add(' ');
         }
     }
 
@@ -113,7 +113,7 @@ impl Hangman {
 
 impl Rules for Hangman {
     fn begin(&mut self, table: &mut Table) {
-        self.word = table.rng.choice(&self.words).expect("there are words of every length");
+        self.word = table.rng.choice(self.words).expect("there are words of every length");
         self.shown = [false; 16];
         (self.guessed, self.tries_left, self.is_revealed) = (0, TRIES, false);
         self.strange.clear();
@@ -135,7 +135,7 @@ impl Rules for Hangman {
         table.say_with(MessageKind::Board, |text| {
             text.push_str("Current board:\n");
             self.render(text);
-            let _ = write!(text, "\nYou have {TRIES} tries left.\nGuessed letters: ");
+            text.add("\nYou have ").add(TRIES).add(" tries left.\nGuessed letters: ");
         });
     }
 
@@ -149,17 +149,21 @@ impl Rules for Hangman {
             );
             return table.end_move(false);
         };
-        let said = said.to_uppercase();
+        let said = match said.bytes().all(|letter| letter.is_ascii_uppercase()) {
+            true => Cow::Borrowed(said),
+            false => Cow::Owned(said.to_uppercase()),
+        };
         let mut characters = said.chars();
         let letter = characters.next().unwrap_or_default();
         if characters.next().is_some() {
             if said.eq_ignore_ascii_case(self.word) {
                 let reason = "Congratulations! You completed the Hangman puzzle.";
-                table.set_outcome(1.0, true, reason.to_owned());
+                table.set_outcome(1.0, true, reason);
                 self.is_revealed = true;
             } else {
-                let said = format_args!("Your guess of '{said}' is not the target word.");
-                table.say(MessageKind::Message, said);
+                table.say_with(MessageKind::Message, |text| {
+                    text.add("Your guess of '").add(&*said).add("' is not the target word.");
+                });
             }
         } else {
             let is_known = match letter.is_ascii() {
@@ -185,19 +189,16 @@ impl Rules for Hangman {
                         is_in = true;
                     }
                 }
-                if is_in {
-                    let said = format_args!("Your guess of {letter} is in the word");
-                    table.say(MessageKind::Message, said);
-                } else {
-                    self.tries_left -= 1;
-                    table.say(
-                        MessageKind::Message,
-                        format_args!(
-                            "Your guess of {letter} is not in the word. You have {} lives left.",
-                            self.tries_left
-                        ),
-                    );
-                }
+                self.tries_left -= u32::from(!is_in);
+                table.say_with(MessageKind::Message, |text| {
+                    text.add("Your guess of ").add(letter);
+                    if is_in {
+                        text.add(" is in the word");
+                    } else {
+                        text.add(" is not in the word. You have ").add(self.tries_left);
+                        text.add(" lives left.");
+                    }
+                });
                 table.say_with(MessageKind::Board, |text| self.render(text));
             }
         }
@@ -211,7 +212,7 @@ impl Rules for Hangman {
             table.set_outcome(reward, false, reason);
         } else if self.is_complete() {
             let reason = "Congratulations! You have completed the Hangman puzzle.";
-            table.set_outcome(1.0, true, reason.to_owned());
+            table.set_outcome(1.0, true, reason);
         }
         table.end_move(false);
     }

@@ -10,6 +10,7 @@ use crate::GameError;
 use crate::game::{Rules, check_range, read_settings};
 use crate::scan::{Cursor, first};
 use crate::table::{MessageKind, Seating, Table};
+use crate::text::AddPiece;
 
 const NAME: &str = "kuhn-poker";
 const RANKS: [char; 3] = ['J', 'Q', 'K'];
@@ -81,8 +82,11 @@ fn word(cursor: &mut Cursor<'_>) -> Option<&'static str> {
     })
 }
 
-fn told(moves: [&str; 2]) -> String {
-    format!("'[{}]', '[{}]'", moves[0], moves[1])
+/// Tells a player what it can do.
+fn tell_moves(table: &mut Table, player: usize, [one, two]: [&str; 2]) {
+    table.say_to_with(Some(player), MessageKind::Board, |text| {
+        text.add("Your available actions are: '[").add(one).add("]', '[").add(two).add("]'");
+    });
 }
 
 impl KuhnPoker {
@@ -114,16 +118,16 @@ impl KuhnPoker {
         for player in 0..2 {
             let card = RANKS[usize::from(self.deck[player])];
             let round = self.round;
-            let starting = format!(
-                "### Starting round {round} out of {max_rounds} rounds. Your card is: '{card}'"
-            );
-            table.say_to(Some(player), MessageKind::Message, format_args!("{starting}"));
-            // Who does not begin is told the same twice.
-            let said = match player == self.starting {
-                true => format!("Your available actions are: {}", told(self.stage.legal())),
-                false => starting,
+            let starting = |text: &mut String| {
+                text.add("### Starting round ").add(round).add(" out of ").add(max_rounds);
+                text.add(" rounds. Your card is: '").add(card).add('\'');
             };
-            table.say_to(Some(player), MessageKind::Board, format_args!("{said}"));
+            table.say_to_with(Some(player), MessageKind::Message, starting);
+            // Who does not begin is told the same twice.
+            match player == self.starting {
+                true => tell_moves(table, player, self.stage.legal()),
+                false => table.say_to_with(Some(player), MessageKind::Board, starting),
+            }
         }
     }
 
@@ -135,13 +139,15 @@ impl KuhnPoker {
         }
     }
 
-    fn end_round(&mut self, table: &mut Table, winner: usize, reason: String) {
+    /// Pays the pot; what the reason writes is told with the scores.
+    fn end_round(&mut self, table: &mut Table, winner: usize, reason: impl FnOnce(&mut String)) {
         self.chips[winner] += self.pot;
         let [one, two] = self.chips;
-        table.say(
-            MessageKind::Message,
-            format_args!("{reason} Current scores: Player 0: '{one}'; Player 1: '{two}'"),
-        );
+        table.say_with(MessageKind::Message, |text| {
+            reason(text);
+            text.add(" Current scores: Player 0: '").add(one);
+            text.add("'; Player 1: '").add(two).add('\'');
+        });
         self.begin_round(table);
     }
 
@@ -150,12 +156,11 @@ impl KuhnPoker {
         let winner = usize::from(cards[1] > cards[0]);
         let card = |player: usize| RANKS[usize::from(cards[player])];
         let (loser, pot) = (1 - winner, self.pot);
-        let reason = format!(
-            "Showdown: Player {winner}'s {} beats Player {loser}'s {}. Player {winner} wins pot of {pot} chips.",
-            card(winner),
-            card(loser)
-        );
-        self.end_round(table, winner, reason);
+        self.end_round(table, winner, |text| {
+            text.add("Showdown: Player ").add(winner).add("'s ").add(card(winner));
+            text.add(" beats Player ").add(loser).add("'s ").add(card(loser));
+            text.add(". Player ").add(winner).add(" wins pot of ").add(pot).add(" chips.");
+        });
     }
 }
 
@@ -207,10 +212,9 @@ impl Rules for KuhnPoker {
             table.invalid(format_args!("Action must be [{one}], [{two}]."));
             return table.end_move(true);
         }
-        table.say(
-            MessageKind::Description,
-            format_args!("Player {player}, submitted move: '[{chosen}]'."),
-        );
+        table.say_with(MessageKind::Description, |text| {
+            text.add("Player ").add(player).add(", submitted move: '[").add(chosen).add("]'.");
+        });
         match (self.stage, chosen) {
             (Stage::Open { has_checked: true }, "check") | (_, "call") => {
                 if chosen == "call" {
@@ -220,7 +224,9 @@ impl Rules for KuhnPoker {
                 return table.end_move(false);
             }
             (_, "fold") => {
-                self.end_round(table, 1 - player, format!("Player {player} has folded."));
+                self.end_round(table, 1 - player, |text| {
+                    text.add("Player ").add(player).add(" has folded.");
+                });
                 return table.end_move(false);
             }
             (Stage::Open { .. }, "check") => self.stage = Stage::Open { has_checked: true },
@@ -229,12 +235,7 @@ impl Rules for KuhnPoker {
                 self.stage = Stage::Bet;
             }
         }
-        let moves = told(self.stage.legal());
-        table.say_to(
-            Some(1 - player),
-            MessageKind::Board,
-            format_args!("Your available actions are: {moves}"),
-        );
+        tell_moves(table, 1 - player, self.stage.legal());
         table.end_move(true);
     }
 

@@ -49,6 +49,7 @@ mod scan;
 mod secret_mafia;
 mod sudoku;
 mod table;
+mod text;
 mod tower_of_hanoi;
 mod wordle;
 mod words;

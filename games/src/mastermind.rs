@@ -8,7 +8,7 @@ use spar_python::fixed;
 
 use crate::GameError;
 use crate::game::{Rules, check_range, read_settings};
-use crate::scan::{Cursor, MAX_DIGITS, first, value};
+use crate::scan::{Cursor, first, is_too_long, value};
 use crate::table::{MessageKind, Table};
 
 const NAME: &str = "mastermind";
@@ -103,7 +103,7 @@ impl Mastermind {
     /// What is wrong with a guess.
     fn problem(&self, numbers: &[&str], guess: &[u8]) -> Option<String> {
         let Settings { code_length, num_numbers, duplicate_numbers, .. } = self.settings;
-        if numbers.iter().any(|digits| digits.chars().count() > MAX_DIGITS) {
+        if numbers.iter().any(|digits| is_too_long(digits)) {
             return Some("All entries must be valid integers.".to_owned());
         }
         if numbers.len() != code_length {

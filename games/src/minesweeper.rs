@@ -253,7 +253,7 @@ impl Rules for Minesweeper {
         }
         if self.is_cleared() && self.initial.is_some() {
             let reason = "Congratulations! You have successfully cleared the Minesweeper board.";
-            table.set_outcome(1.0, true, reason.to_owned());
+            table.set_outcome(1.0, true, reason);
         } else if table.is_out_of_turns() {
             let reward = self.completion();
             let percent = (reward * 100.0).round_ties_even();

@@ -2,8 +2,9 @@
 //!
 //! Messages are those of TextArena 0.7.4 (MIT), word for word.
 
+use std::borrow::Cow;
+
 use num_bigint::BigUint;
-use num_bigint::ToBigInt as _;
 use serde::Deserialize;
 use serde_json::Value;
 use spar_python::Random;
@@ -11,11 +12,14 @@ use spar_python::characters::decimal_value;
 
 use crate::GameError;
 use crate::game::{Rules, check_range, read_settings};
-use crate::scan::{Cursor, big_value, brackets, is_letter_of_any_case};
+use crate::scan::{Cursor, big_value, brackets, is_letter_of_any_case, value};
 use crate::table::{MessageKind, Seating, Table};
+use crate::text::AddPiece;
 
 const NAME: &str = "negotiation";
 const RESOURCES: [&str; 5] = ["Wheat", "Wood", "Sheep", "Brick", "Ore"];
+const WOOD: usize = 1;
+const SHEEP: usize = 2;
 /// What they are worth on average, and how far from that a player's values are.
 const BASE: [(i64, i64); 5] = [(5, 1), (10, 2), (15, 3), (25, 5), (40, 8)];
 
@@ -31,8 +35,61 @@ impl Default for Settings {
     }
 }
 
+/// The most digits that always fit into 64 bits.
+const SMALL_DIGITS: usize = 19;
+
+/// A quantity that somebody names, which can be of any size.
+#[derive(Debug, Clone, PartialEq)]
+enum Quantity {
+    Small(u64),
+    Large(BigUint),
+}
+
+impl Quantity {
+    /// The number of digits; `None` where CPython refuses to make one.
+    fn of(digits: &str) -> Option<Self> {
+        match digits.len() <= SMALL_DIGITS {
+            true => Some(Self::Small(value(digits))),
+            false => big_value(digits).map(Self::Large),
+        }
+    }
+
+    fn is_zero(&self) -> bool {
+        match self {
+            Self::Small(number) => *number == 0,
+            Self::Large(number) => *number == BigUint::ZERO,
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        let sum = match (&*self, other) {
+            (Self::Small(one), Self::Small(two)) => one.checked_add(*two),
+            _ => None,
+        };
+        *self = match sum {
+            Some(sum) => Self::Small(sum),
+            None => Self::Large(self.large() + other.large()),
+        };
+    }
+
+    fn large(&self) -> BigUint {
+        match self {
+            Self::Small(number) => (*number).into(),
+            Self::Large(number) => number.clone(),
+        }
+    }
+
+    /// As a number that can be counted with: what is larger than that, and than what anybody has, is the largest.
+    fn amount(&self) -> i64 {
+        match self {
+            Self::Small(number) => i64::try_from(*number).unwrap_or(i64::MAX),
+            Self::Large(number) => i64::try_from(number).unwrap_or(i64::MAX),
+        }
+    }
+}
+
 /// Quantities of resources in the order in which they were named.
-type Goods = Vec<(usize, BigUint)>;
+type Goods = Vec<(usize, Quantity)>;
 
 #[derive(Debug, Clone)]
 struct Offer {
@@ -90,8 +147,8 @@ fn parse(inner: &str) -> Option<(Goods, Goods)> {
     cursor.take(':');
     cursor.spaces();
     let text = without_opening(cursor.rest);
+    // The package makes a single space of all between two words here; nothing below asks how much there is.
     let text = spar_python::text::strip(text.trim_end_matches('.'));
-    let text = spar_python::text::words(text).collect::<Vec<_>>().join(" ");
     let text = without_opening(text.trim_end_matches(['.', ',', '!', '?']));
     let (offered, requested) = text.split_once("->")?;
     if requested.contains("->") {
@@ -113,51 +170,60 @@ fn goods(side: &str) -> Option<Goods> {
         }
         let Some(name) = cursor.run(is_letter_of_any_case) else { continue };
         rest = cursor.rest;
-        let quantity = big_value(digits)?;
-        let mut letters = name.chars();
-        let initial: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
-        let name = initial + &letters.as_str().to_lowercase();
-        let name = match &*name {
-            "Sheeps" => "Sheep",
-            "Woods" => "Wood",
-            name => name,
-        };
-        let resource = RESOURCES.iter().position(|resource| *resource == name)?;
-        if quantity == BigUint::ZERO {
+        let quantity = Quantity::of(digits)?;
+        let resource = resource(name)?;
+        if quantity.is_zero() {
             return None;
         }
         match goods.iter_mut().find(|(other, _)| *other == resource) {
-            Some((_, sum)) => *sum += quantity,
+            Some((_, sum)) => sum.add(&quantity),
             None => goods.push((resource, quantity)),
         }
     }
     (!goods.is_empty()).then_some(goods)
 }
 
-fn told(goods: &Goods) -> String {
-    let item =
-        |(resource, quantity): &(usize, BigUint)| format!("{quantity} {}", RESOURCES[*resource]);
-    goods.iter().map(item).collect::<Vec<_>>().join(", ")
+/// The resource of a name in any case, as `capitalize` writes it, two of which have a plural.
+fn resource(name: &str) -> Option<usize> {
+    let name = match name.is_ascii() {
+        true => Cow::Borrowed(name),
+        // Some letters that are none of ASCII have one of it in the other case.
+        false => {
+            let mut letters = name.chars();
+            let initial: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
+            Cow::Owned(initial + &letters.as_str().to_lowercase())
+        }
+    };
+    let is_name = |known: &str| name.eq_ignore_ascii_case(known);
+    match (is_name("Sheeps"), is_name("Woods")) {
+        (true, _) => Some(SHEEP),
+        (_, true) => Some(WOOD),
+        _ => RESOURCES.iter().position(|resource| is_name(resource)),
+    }
 }
 
-/// A quantity that somebody has; whoever has it has no more than fits.
-fn amount(quantity: &BigUint) -> i64 {
-    i64::try_from(quantity).unwrap_or(i64::MAX)
+fn tell_goods(text: &mut String, goods: &Goods) {
+    for (at, (resource, quantity)) in goods.iter().enumerate() {
+        text.add(if at == 0 { "" } else { ", " });
+        match quantity {
+            Quantity::Small(number) => text.add(*number),
+            Quantity::Large(number) => text.add(&*number.to_string()),
+        };
+        text.add(' ').add(RESOURCES[*resource]);
+    }
 }
 
 fn worth(goods: &Goods, values: &[i64; 5]) -> i64 {
     goods
         .iter()
-        .map(|(resource, quantity)| amount(quantity).saturating_mul(values[*resource]))
+        .map(|(resource, quantity)| quantity.amount().saturating_mul(values[*resource]))
         .fold(0, i64::saturating_add)
 }
 
 impl Negotiation {
     fn has(&self, player: usize, goods: &Goods) -> bool {
-        goods.iter().all(|(resource, quantity)| {
-            let quantity = quantity.to_bigint().unwrap_or_default();
-            quantity <= self.resources[player][*resource].into()
-        })
+        let has = &self.resources[player];
+        goods.iter().all(|(resource, quantity)| quantity.amount() <= has[*resource])
     }
 
     fn inventory(&self, player: usize) -> i64 {
@@ -173,8 +239,8 @@ impl Negotiation {
             [(&offer.offered, offer.from, acceptor), (&offer.requested, acceptor, offer.from)]
         {
             for (resource, quantity) in goods {
-                self.resources[giver][*resource] -= amount(quantity);
-                self.resources[taker][*resource] += amount(quantity);
+                self.resources[giver][*resource] -= quantity.amount();
+                self.resources[taker][*resource] += quantity.amount();
             }
         }
         for player in 0..2 {
@@ -183,24 +249,25 @@ impl Negotiation {
     }
 
     fn answer(&mut self, table: &mut Table, player: usize, action: &str) {
-        let Some(offer) = self.offer.clone() else { return };
+        let Some(offer) = &self.offer else { return };
         let accepts = brackets(action).any(|mut cursor| cursor.word("accept") && cursor.take(']'));
         if !accepts {
             // The offer stands nevertheless, for both.
-            let said = format_args!("Player {player} rejected the trade offer.");
-            return table.say(MessageKind::Description, said);
+            return table.say_with(MessageKind::Description, |text| {
+                text.add("Player ").add(player).add(" rejected the trade offer.");
+            });
         }
         if !self.has(player, &offer.requested) {
             let why = "Player tried accepting a trade without having the necessary resources.";
             table.invalid(format_args!("{why}"));
             return;
         }
+        let Some(offer) = self.offer.take() else { return };
         self.trade(player, &offer);
-        table.say(
-            MessageKind::Description,
-            format_args!("Player {player} accepted the trade offer from Player {}.", offer.from),
-        );
-        self.offer = None;
+        table.say_with(MessageKind::Description, |text| {
+            text.add("Player ").add(player).add(" accepted the trade offer from Player ");
+            text.add(offer.from).add('.');
+        });
     }
 
     fn propose(&mut self, table: &mut Table, player: usize, action: &str) {
@@ -208,8 +275,9 @@ impl Negotiation {
             return;
         }
         let Some(inner) = offer_in(action) else {
-            let said = format_args!("Player {player} made no new trade offer.");
-            return table.say(MessageKind::Description, said);
+            return table.say_with(MessageKind::Description, |text| {
+                text.add("Player ").add(player).add(" made no new trade offer.");
+            });
         };
         let Some((offered, requested)) = parse(inner) else {
             table.invalid(format_args!(
@@ -223,15 +291,13 @@ impl Negotiation {
             ));
             return;
         }
-        table.say(
-            MessageKind::Description,
-            format_args!(
-                "Player {player} made the following offer to Player {}: Offered items: {} -> Requested items: {}",
-                1 - player,
-                told(&offered),
-                told(&requested)
-            ),
-        );
+        table.say_with(MessageKind::Description, |text| {
+            text.add("Player ").add(player).add(" made the following offer to Player ");
+            text.add(1 - player).add(": Offered items: ");
+            tell_goods(text, &offered);
+            text.push_str(" -> Requested items: ");
+            tell_goods(text, &requested);
+        });
         self.offer = Some(Offer { from: player, offered, requested });
     }
 
@@ -311,7 +377,7 @@ impl Rules for Negotiation {
             let [one, two] = self.change;
             if one == two {
                 let reason = "Same change in inventory value for all players. Draw.";
-                table.set_draw(reason.to_owned());
+                table.set_draw(reason);
             } else {
                 let winner = usize::from(two > one);
                 let reason =
@@ -358,5 +424,44 @@ impl Rules for Negotiation {
 
     fn copy(&self) -> Box<dyn Rules> {
         Box::new(self.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_of_any_size_are_added_and_told_in_full() {
+        let told = |inner: &str| {
+            let (offered, _) = parse(inner)?;
+            let mut text = String::new();
+            tell_goods(&mut text, &offered);
+            Some(text)
+        };
+        let most = u64::MAX;
+        assert_eq!(
+            told(&format!("{most} Ore, 1 ores, 1 Wood -> 1 Ore")),
+            None,
+            "ores are no resource"
+        );
+        assert_eq!(
+            told(&format!(": {most} Ore, 007 woods,{most} ORE -> 1 Ore")),
+            Some(format!("{} Ore, 7 Wood", u128::from(most) * 2))
+        );
+        assert_eq!(
+            told("9999999999999999999 Ore 9999999999999999999 Ore -> 1 Ore"),
+            Some("19999999999999999998 Ore".to_owned())
+        );
+        assert_eq!(told("00000000000000000000000 Ore -> 1 Ore"), None);
+    }
+
+    #[test]
+    fn resources_are_named_in_any_case() {
+        assert_eq!(resource("sHEEPS"), Some(SHEEP));
+        assert_eq!(resource("\u{17f}heep"), Some(SHEEP));
+        assert_eq!(resource("bric\u{212a}"), Some(3));
+        assert_eq!(resource("sheep\u{17f}"), None);
+        assert_eq!(resource("Wheats"), None);
     }
 }

@@ -2,15 +2,14 @@
 //!
 //! Messages are those of TextArena 0.7.4 (MIT), word for word.
 
-use std::fmt::Write as _;
-
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::GameError;
 use crate::game::{Rules, check_range, read_settings};
-use crate::scan::{Cursor, MAX_DIGITS, first, printed, value};
+use crate::scan::{Cursor, first, is_too_long, printed, value};
 use crate::table::{MessageKind, Seating, Table};
+use crate::text::AddPiece;
 
 const NAME: &str = "nim";
 
@@ -57,7 +56,7 @@ impl Nim {
         table.say_with(MessageKind::Board, |text| {
             text.push_str("Current Pile:");
             for (at, amount) in self.piles.iter().enumerate() {
-                let _ = write!(text, "\n  pile {at}: {amount}");
+                text.add("\n  pile ").add(at).add(": ").add(*amount);
             }
         });
     }
@@ -67,7 +66,7 @@ impl Nim {
             table.invalid(format_args!("No valid move format found. Use '[pile quantity]'."));
             return;
         };
-        if [pile, quantity].iter().any(|digits| digits.chars().count() > MAX_DIGITS) {
+        if [pile, quantity].into_iter().any(is_too_long) {
             table.invalid(format_args!("Action must be two integers: '[pile quantity]'."));
             return;
         }
@@ -89,10 +88,10 @@ impl Nim {
         } else {
             self.piles[at] -= taken as u32;
             let player = table.current;
-            table.say(
-                MessageKind::Description,
-                format_args!("Player {player} removes {taken} from pile {at}."),
-            );
+            table.say_with(MessageKind::Description, |text| {
+                text.add("Player ").add(player).add(" removes ").add(taken);
+                text.add(" from pile ").add(at).add('.');
+            });
         }
     }
 }

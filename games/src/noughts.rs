@@ -2,8 +2,6 @@
 //!
 //! Messages are those of TextArena 0.7.4 (MIT), word for word.
 
-use std::fmt::Write as _;
-
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -11,6 +9,7 @@ use crate::GameError;
 use crate::game::{Rules, read_settings};
 use crate::scan::{Cursor, first, printed, value};
 use crate::table::{MessageKind, Seating, Table};
+use crate::text::AddPiece;
 
 const NAME: &str = "noughts";
 const MARKS: [char; 2] = ['O', 'X'];
@@ -83,13 +82,13 @@ impl Noughts {
                     8 => "",
                     _ => "|",
                 };
-                let _ = write!(text, " {mark} {end}");
+                text.add(' ').add(mark).add(' ').add(end);
             }
             text.push_str("\n\nAvailable Moves: ");
             let free = (0..9).filter(|at| self.cells[*at].is_none());
             for (number, at) in free.enumerate() {
                 let between = if number == 0 { "" } else { ", " };
-                let _ = write!(text, "{between}'[{at}]'");
+                text.add(between).add("'[").add(at).add("]'");
             }
         });
     }
@@ -148,15 +147,15 @@ impl Rules for Noughts {
                 Some(at) => {
                     self.cells[at] = Some(player as u8);
                     let mark = MARKS[player];
-                    table.say(
-                        MessageKind::Description,
-                        format_args!("Player {player} placed their symbol ({mark}) in cell {at}."),
-                    );
+                    table.say_with(MessageKind::Description, |text| {
+                        text.add("Player ").add(player).add(" placed their symbol (").add(mark);
+                        text.add(") in cell ").add(at).add('.');
+                    });
                     if has_won(&self.cells) {
                         let reason = format!("Player {player} has won!");
                         table.set_winners(|other| other == player, reason);
                     } else if self.cells.iter().all(Option::is_some) {
-                        table.set_draw("The game is a draw!".to_owned());
+                        table.set_draw("The game is a draw!");
                     }
                 }
             },

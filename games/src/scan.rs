@@ -4,7 +4,7 @@ use num_bigint::BigUint;
 use spar_python::characters::{decimal_value, is_space};
 
 /// The most digits of which CPython makes a number.
-pub(crate) const MAX_DIGITS: usize = 4300;
+const MAX_DIGITS: usize = 4300;
 
 /// A place in a text.
 #[derive(Debug, Clone, Copy)]
@@ -32,7 +32,11 @@ impl<'t> Cursor<'t> {
 
     /// Takes one character that is white space: `\s`.
     pub(crate) fn space(&mut self) -> bool {
-        let found = self.next_is(is_space);
+        let found = self.next_is(|next| match next {
+            ' ' => true,
+            '!'..='~' => false,
+            other => is_space(other),
+        });
         found.into_iter().for_each(|space| self.skip(space));
         found.is_some()
     }
@@ -56,7 +60,7 @@ impl<'t> Cursor<'t> {
 
     /// Takes a number: `\d+`.
     pub(crate) fn digits(&mut self) -> Option<&'t str> {
-        self.run(|next| decimal_value(next).is_some())
+        self.run(|next| digit_value(next).is_some())
     }
 
     /// Takes a word in any case, as `IGNORECASE` has it.
@@ -146,11 +150,25 @@ pub(crate) fn bracketed_number<'t>(cursor: &mut Cursor<'t>) -> Option<&'t str> {
     cursor.take(']').then_some(digits)
 }
 
+/// The value of a decimal digit of any script; most are of ASCII, and those are not looked up.
+fn digit_value(character: char) -> Option<u32> {
+    match character {
+        '0'..='9' => Some(character as u32 - '0' as u32),
+        '\0'..='\x7f' => None,
+        other => decimal_value(other),
+    }
+}
+
 /// The value of decimal digits of any script, up to what counts here: larger ones are the largest.
 pub(crate) fn value(digits: &str) -> u64 {
     digits.chars().fold(0_u64, |value, digit| {
-        value.saturating_mul(10).saturating_add(u64::from(decimal_value(digit).unwrap_or_default()))
+        value.saturating_mul(10).saturating_add(u64::from(digit_value(digit).unwrap_or_default()))
     })
+}
+
+/// Whether CPython refuses to make a number of so many digits.
+pub(crate) fn is_too_long(digits: &str) -> bool {
+    digits.len() > MAX_DIGITS && digits.chars().count() > MAX_DIGITS
 }
 
 /// How CPython prints the number that it reads of digits. It refuses numbers of more than 4300 digits, which here are
@@ -170,7 +188,7 @@ pub(crate) fn printed(digits: &str) -> String {
 
 /// The number of digits in full; `None` where CPython refuses to make one.
 pub(crate) fn big_value(digits: &str) -> Option<BigUint> {
-    if digits.chars().count() > MAX_DIGITS {
+    if is_too_long(digits) {
         return None;
     }
     printed(digits).parse().ok()
@@ -195,6 +213,7 @@ mod tests {
         assert_eq!(printed("000"), "0");
         assert_eq!(value(&"9".repeat(50)), u64::MAX);
         assert_eq!(printed(&"9".repeat(5000)), "a number of 5000 digits");
+        assert!(!is_too_long(&"٣".repeat(MAX_DIGITS)) && is_too_long(&"٣".repeat(MAX_DIGITS + 1)));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::GameError;
 use crate::game::{Rules, check_range, read_settings};
 use crate::scan::{Cursor, last_of_first_line, value};
 use crate::table::{MessageKind, Seating, Table};
+use crate::text::AddPiece;
 
 const NAME: &str = "secret-mafia";
 /// The most bytes of what is said that others hear, from its end on, as characters of TextArena's wrapper.
@@ -90,8 +91,12 @@ fn player_in<'t>(cursor: &mut Cursor<'t>) -> Option<&'t str> {
 }
 
 fn list(players: impl Iterator<Item = usize>, around: [&str; 2]) -> String {
-    let named: Vec<String> = players.map(|it| format!("{}{it}{}", around[0], around[1])).collect();
-    named.join(", ")
+    let mut named = String::new();
+    for player in players {
+        named.add(if named.is_empty() { "" } else { ", " });
+        named.add(around[0]).add(player).add(around[1]);
+    }
+    named
 }
 
 impl SecretMafia {
@@ -179,13 +184,10 @@ impl SecretMafia {
                 let targets = alive.iter().copied().filter(|player| !self.is_mafia(*player));
                 let targets = list(targets, ["[", "]"]);
                 for player in &mafia {
-                    table.say_to(
-                        Some(*player),
-                        MessageKind::Message,
-                        format_args!(
-                            "Night has fallen. Mafia, agree on a victim.\nValid targets: {targets}"
-                        ),
-                    );
+                    table.say_to_with(Some(*player), MessageKind::Message, |text| {
+                        text.add("Night has fallen. Mafia, agree on a victim.\nValid targets: ");
+                        text.add(&*targets);
+                    });
                 }
                 self.queue = table.rng.sample(&mafia, mafia.len()).expect(fits);
             }
@@ -196,29 +198,26 @@ impl SecretMafia {
                 };
                 let player = self.living(role).expect("its phase is left out where it is dead");
                 let others = list(alive.iter().copied().filter(|it| *it != player), ["[", "]"]);
-                table.say_to(
-                    Some(player),
-                    MessageKind::Message,
-                    format_args!("Night phase - choose one player to {what}: {others}"),
-                );
+                table.say_to_with(Some(player), MessageKind::Message, |text| {
+                    text.add("Night phase - choose one player to ").add(what).add(": ");
+                    text.add(&*others);
+                });
                 self.queue = vec![player];
             }
             Phase::DayDiscussion => {
                 let rounds = self.settings.discussion_rounds;
-                table.say(
-                    MessageKind::Message,
-                    format_args!(
-                        "Day breaks. Discuss for {rounds} rounds, then a vote will follow."
-                    ),
-                );
+                table.say_with(MessageKind::Message, |text| {
+                    text.add("Day breaks. Discuss for ").add(rounds);
+                    text.add(" rounds, then a vote will follow.");
+                });
                 self.queue = table.rng.sample(&alive, alive.len()).expect(fits).repeat(rounds);
             }
             Phase::DayVoting => {
                 let options = list(alive.iter().copied(), ["[", "]"]);
-                table.say(
-                    MessageKind::Message,
-                    format_args!("Voting phase - submit one vote in format [X]. Valid: {options}"),
-                );
+                table.say_with(MessageKind::Message, |text| {
+                    text.add("Voting phase - submit one vote in format [X]. Valid: ");
+                    text.add(&*options);
+                });
                 self.queue = table.rng.sample(&alive, alive.len()).expect(fits);
             }
         }
@@ -239,15 +238,17 @@ impl SecretMafia {
 
     fn eliminate(&mut self, table: &mut Table, player: usize, reason: &str) {
         self.alive.retain(|other| *other != player);
-        table.say(MessageKind::Message, format_args!("Player {player} {reason}."));
+        table.say_with(MessageKind::Message, |text| {
+            text.add("Player ").add(player).add(' ').add(reason).add('.');
+        });
         let mafia = self.alive.iter().filter(|player| self.is_mafia(**player)).count();
         let roles = self.roles.clone();
         let is_mafia = move |player: usize| roles.get(player) == Some(&Role::Mafia);
         if mafia == 0 {
-            let reason = "All Mafia were eliminated. Village wins!".to_owned();
+            let reason = "All Mafia were eliminated. Village wins!";
             table.set_winners(|player| !is_mafia(player), reason);
         } else if 2 * mafia >= self.alive.len() {
-            let reason = "Mafia reached parity with villagers. Mafia wins!".to_owned();
+            let reason = "Mafia reached parity with villagers. Mafia wins!";
             table.set_winners(is_mafia, reason);
         }
     }
@@ -317,9 +318,9 @@ impl SecretMafia {
         if self.phase == Phase::DayVoting {
             return table.pass_on(player, None, action);
         }
-        for other in self.alive.clone() {
-            if self.is_mafia(other) && other != player {
-                table.pass_on(player, Some(other), action);
+        for other in self.alive.iter().filter(|other| self.is_mafia(**other)) {
+            if *other != player {
+                table.pass_on(player, Some(*other), action);
             }
         }
     }
@@ -332,6 +333,9 @@ impl SecretMafia {
 
 /// The end of what was said.
 fn heard(action: &str) -> &str {
+    if action.len() <= MAX_HEARD {
+        return action;
+    }
     let count = action.chars().count();
     match count.checked_sub(MAX_HEARD).filter(|more| *more > 0) {
         None => action,
@@ -375,10 +379,11 @@ impl Rules for SecretMafia {
         let player = table.current;
         match self.phase {
             Phase::DayDiscussion => {
-                if let Some(accused) = (0..table.num_players())
-                    .find(|other| action.contains(&format!("Player {other} is Mafia")))
-                {
-                    self.accused.push(accused);
+                // Most of what is said accuses nobody.
+                if action.contains(" is Mafia") {
+                    let is_accused =
+                        |other: &usize| action.contains(&format!("Player {other} is Mafia"));
+                    self.accused.extend((0..table.num_players()).find(is_accused));
                 }
                 table.pass_on(player, None, action);
             }
@@ -396,11 +401,9 @@ impl Rules for SecretMafia {
                 Some(target) => {
                     self.investigated.push(target);
                     let is = if self.is_mafia(target) { "IS" } else { "IS NOT" };
-                    table.say_to(
-                        Some(player),
-                        MessageKind::Message,
-                        format_args!("Player {target} {is} a Mafia member."),
-                    );
+                    table.say_to_with(Some(player), MessageKind::Message, |text| {
+                        text.add("Player ").add(target).add(' ').add(is).add(" a Mafia member.");
+                    });
                 }
             },
         }

@@ -2,8 +2,6 @@
 //!
 //! Messages are those of TextArena 0.7.4 (MIT), word for word.
 
-use std::fmt::Write as _;
-
 use serde::Deserialize;
 use serde_json::Value;
 use spar_python::Random;
@@ -12,6 +10,7 @@ use crate::GameError;
 use crate::game::{Rules, check_range, read_settings};
 use crate::scan::{Cursor, first, printed, value};
 use crate::table::{MessageKind, Table};
+use crate::text::AddPiece;
 
 const NAME: &str = "sudoku";
 /// All nine digits.
@@ -147,31 +146,17 @@ impl Sudoku {
 
     fn tell_board(&self, table: &mut Table, head: &str) {
         table.say_with(MessageKind::Board, |text| {
-            text.push_str(head);
-            text.push_str("   ");
-            for column in 1..=9 {
-                let between = if column == 1 { "" } else { " " };
-                let _ = write!(text, "{between}C{column}");
-                if column % 3 == 0 {
-                    text.push_str("  ");
-                }
-            }
+            text.add(head).add("   C1 C2 C3   C4 C5 C6   C7 C8 C9  ");
             for (row, cells) in self.board.chunks(9).enumerate() {
-                let _ = write!(text, "\nR{} ", row + 1);
-                for (column, digit) in cells.iter().enumerate() {
-                    let shown = if *digit == 0 { '.' } else { char::from(b'0' + digit) };
-                    text.push(' ');
-                    text.push(shown);
-                    // The end of a line is stripped.
-                    match column {
-                        8 => {}
-                        2 | 5 => text.push_str(" | "),
-                        _ => text.push(' '),
-                    }
+                // The end of a line is stripped.
+                let mut line = *b"\nR0  .  .  . |  .  .  . |  .  .  .";
+                line[2] = b'1' + row as u8;
+                for (column, digit) in cells.iter().enumerate().filter(|(_, digit)| **digit > 0) {
+                    line[5 + 3 * column + 2 * (column / 3)] = b'0' + digit;
                 }
+                text.add(&line[..]);
                 if row == 2 || row == 5 {
-                    text.push_str("\n   ");
-                    (0..16).for_each(|_| text.push_str("- "));
+                    text.add("\n   - - - - - - - - - - - - - - - - ");
                 }
             }
         });
@@ -244,7 +229,7 @@ impl Rules for Sudoku {
                     }
                     if self.board == self.full {
                         let reason = "Congratulations! Player 0 completed the Sudoku puzzle.";
-                        table.set_outcome(1.0, true, reason.to_owned());
+                        table.set_outcome(1.0, true, reason);
                     }
                 }
             }

@@ -1,5 +1,6 @@
 //! What all games share: whose turn it is, what was said to whom, errors, ends and rewards.
 
+use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 
 use spar_python::Random;
@@ -8,6 +9,8 @@ use spar_python::Random;
 pub(crate) const MAX_PLAYERS: usize = 15;
 /// Invalid moves in a row that are forgiven, as in TextArena.
 const ERROR_ALLOWANCE: u32 = 1;
+/// Room for what most games tell in a step, so that it is made once and not bit by bit: bytes, and messages.
+const ROOM: (usize, usize) = (512, 8);
 
 /// What a message is, as TextArena's `ObservationType` tells them apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +79,7 @@ pub(crate) enum Seating {
 #[derive(Debug, Clone, PartialEq)]
 struct Outcome {
     rewards: [f64; MAX_PLAYERS],
-    reason: String,
+    reason: Cow<'static, str>,
     is_solved: bool,
 }
 
@@ -172,8 +175,18 @@ impl Table {
 
     /// Says what a function writes.
     pub(crate) fn say_with(&mut self, kind: MessageKind, write: impl FnOnce(&mut String)) {
+        self.say_to_with(None, kind, write);
+    }
+
+    /// Says what a function writes to one player, or to all.
+    pub(crate) fn say_to_with(
+        &mut self,
+        to: Option<usize>,
+        kind: MessageKind,
+        write: impl FnOnce(&mut String),
+    ) {
         write(&mut self.text);
-        self.finish(None, None, kind);
+        self.finish(None, to, kind);
     }
 
     /// Passes on what a player said to the others: without the tags that the game's own voice has.
@@ -181,7 +194,8 @@ impl Table {
         if self.seating == Seating::Alone {
             return;
         }
-        if said.contains('[') {
+        let mut brackets = said.match_indices('[').map(|(at, _)| &said[at..]);
+        if brackets.any(|rest| rest.starts_with("[Player ") || rest.starts_with("[GAME]")) {
             let mut cleaned = said.to_owned();
             for player in 0..self.num_players {
                 let tag = format!("[Player {player}]");
@@ -239,19 +253,34 @@ impl Table {
         self.forget();
     }
 
-    fn end(&mut self, rewards: [f64; MAX_PLAYERS], is_solved: bool, reason: String) {
+    fn end(
+        &mut self,
+        rewards: [f64; MAX_PLAYERS],
+        is_solved: bool,
+        reason: impl Into<Cow<'static, str>>,
+    ) {
+        let reason = reason.into();
         self.outcome = Some(Box::new(Outcome { rewards, reason, is_solved }));
     }
 
     /// Ends a game of one.
-    pub(crate) fn set_outcome(&mut self, reward: f64, is_solved: bool, reason: String) {
+    pub(crate) fn set_outcome(
+        &mut self,
+        reward: f64,
+        is_solved: bool,
+        reason: impl Into<Cow<'static, str>>,
+    ) {
         let mut rewards = [0.0; MAX_PLAYERS];
         rewards[0] = reward;
         self.end(rewards, is_solved, reason);
     }
 
     /// These players win 1, the others lose 1.
-    pub(crate) fn set_winners(&mut self, is_winner: impl Fn(usize) -> bool, reason: String) {
+    pub(crate) fn set_winners(
+        &mut self,
+        is_winner: impl Fn(usize) -> bool,
+        reason: impl Into<Cow<'static, str>>,
+    ) {
         let mut rewards = [0.0; MAX_PLAYERS];
         for (player, reward) in rewards.iter_mut().enumerate() {
             *reward = if is_winner(player) { 1.0 } else { -1.0 };
@@ -260,7 +289,7 @@ impl Table {
     }
 
     /// Nobody wins anything.
-    pub(crate) fn set_draw(&mut self, reason: String) {
+    pub(crate) fn set_draw(&mut self, reason: impl Into<Cow<'static, str>>) {
         self.end([0.0; MAX_PLAYERS], false, reason);
     }
 
@@ -321,6 +350,11 @@ impl Table {
     /// Before a move.
     pub(crate) fn begin_move(&mut self) {
         self.last_was_invalid = false;
+        if self.text.capacity() == 0 {
+            let (bytes, messages) = ROOM;
+            self.text.reserve(bytes);
+            self.entries.reserve(messages);
+        }
     }
 
     /// Behind a move; in a duel the other one is next where `rotates`.

@@ -189,7 +189,7 @@ impl Rules for TowerOfHanoi {
             }
             if self.towers[2].len == self.settings.num_disks {
                 let reason = "Congratulations! You solved the Tower of Hanoi puzzle.";
-                table.set_outcome(1.0, true, reason.to_owned());
+                table.set_outcome(1.0, true, reason);
             } else if table.is_out_of_turns() {
                 let reward = self.completion();
                 let percent = (reward * 100.0).round_ties_even();

@@ -2,6 +2,7 @@
 //!
 //! Messages are those of TextArena 0.7.4 (MIT), word for word; the words are spar's own.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -12,7 +13,8 @@ use crate::GameError;
 use crate::game::{Rules, check_range, read_settings};
 use crate::scan::{Cursor, first, is_word_character};
 use crate::table::{MessageKind, Table};
-use crate::words::{is_known_word, words_within};
+use crate::text::AddPiece;
+use crate::words::words_within;
 
 const NAME: &str = "wordle";
 
@@ -39,22 +41,31 @@ impl Default for Settings {
     }
 }
 
-/// Feedback for the letters: 0 wrong, 1 elsewhere, 2 right.
-type Feedback = Vec<u8>;
+/// The most letters of a word.
+const MAX_LENGTH: usize = 8;
 
-const LETTERS: [char; 3] = ['X', 'Y', 'G'];
+const LETTERS: [u8; 3] = *b"XYG";
+
+/// A guess and what was said of it.
+#[derive(Debug, Clone, Copy)]
+struct Guess {
+    /// Lower-case letters of ASCII, as all words are; behind the last one zeros.
+    letters: [u8; MAX_LENGTH],
+    /// Feedback for the letters: 0 wrong, 1 elsewhere, 2 right.
+    told: [u8; MAX_LENGTH],
+}
 
 #[derive(Debug, Clone)]
 struct Wordle {
     settings: Settings,
-    words: Vec<&'static str>,
+    words: &'static [&'static str],
     secret: &'static str,
-    history: Vec<(String, Feedback)>,
+    history: Vec<Guess>,
 }
 
 pub(crate) fn open(settings: &Value) -> Result<Box<dyn Rules>, GameError> {
     let settings: Settings = read_settings(NAME, settings)?;
-    check_range(NAME, ("word_length", settings.word_length), 4..=8)?;
+    check_range(NAME, ("word_length", settings.word_length), 4..=MAX_LENGTH)?;
     check_range(NAME, ("num_guesses", settings.num_guesses), 1..=100)?;
     let length = settings.word_length;
     let words = words_within(length..=length);
@@ -86,7 +97,7 @@ fn feedback(secret: &[u8], guess: &[u8], told: &mut [u8]) {
 
 /// Feedback as one number.
 fn pattern(secret: &[u8], guess: &[u8]) -> usize {
-    let mut told = [0_u8; 8];
+    let mut told = [0_u8; MAX_LENGTH];
     feedback(secret, guess, &mut told[..secret.len()]);
     told[..secret.len()].iter().fold(0, |number, of_letter| number * 3 + usize::from(*of_letter))
 }
@@ -134,9 +145,14 @@ fn opening(words: &[&'static str]) -> Option<&'static str> {
 
 impl Wordle {
     fn completion(&self) -> f64 {
-        let Some((_, told)) = self.history.last() else { return 0.0 };
+        let Some(Guess { told, .. }) = self.history.last() else { return 0.0 };
         let sum: f64 = told.iter().map(|of_letter| f64::from(*of_letter) * 0.5).sum();
         sum / self.settings.word_length as f64
+    }
+
+    fn was_guessed(&self, word: &str) -> bool {
+        let length = self.settings.word_length;
+        self.history.iter().any(|guess| guess.letters[..length] == *word.as_bytes())
     }
 
     /// What is wrong with a guess.
@@ -145,13 +161,14 @@ impl Wordle {
         if word.chars().count() != word_length {
             return Some(format!("Your word must be exactly {word_length} letters."));
         }
-        if self.history.iter().any(|(earlier, _)| earlier == word) {
+        if self.was_guessed(word) {
             return Some(format!(
                 "You have already guessed '{word}' before. Please try a different word."
             ));
         }
         let is_word = match dictionary {
-            Dictionary::List => is_known_word(word),
+            // Those of this length, by the alphabet.
+            Dictionary::List => self.words.binary_search(&word).is_ok(),
             Dictionary::Any => word.bytes().all(|letter| letter.is_ascii_lowercase()),
         };
         (!is_word).then(|| format!("'{word}' is not an English word."))
@@ -161,7 +178,7 @@ impl Wordle {
 impl Rules for Wordle {
     fn begin(&mut self, table: &mut Table) {
         let Settings { word_length, num_guesses, .. } = self.settings;
-        self.secret = table.rng.choice(&self.words).expect("there are words of every length");
+        self.secret = table.rng.choice(self.words).expect("there are words of every length");
         self.history.clear();
         table.say(
             MessageKind::Prompt,
@@ -188,41 +205,37 @@ impl Rules for Wordle {
             );
             return table.end_move(false);
         };
-        let word = said.to_lowercase();
+        let word = match said.bytes().all(|letter| letter.is_ascii_lowercase()) {
+            true => Cow::Borrowed(said),
+            false => Cow::Owned(said.to_lowercase()),
+        };
         if let Some(problem) = self.problem(&word) {
             table.invalid_alone(|| self.completion(), format_args!("{problem}"));
             return table.end_move(false);
         }
-        let mut told = vec![0; self.settings.word_length];
-        feedback(self.secret.as_bytes(), word.as_bytes(), &mut told);
+        let length = self.settings.word_length;
+        let mut guess = Guess { letters: [0; MAX_LENGTH], told: [0; MAX_LENGTH] };
+        guess.letters[..length].copy_from_slice(word.as_bytes());
+        feedback(self.secret.as_bytes(), word.as_bytes(), &mut guess.told);
         let left = self.settings.num_guesses as i64 - i64::from(table.turn) - 1;
         if word == self.secret {
             let reason = "Congratulations! You guessed the word correctly!";
-            table.set_outcome(1.0, true, reason.to_owned());
+            table.set_outcome(1.0, true, reason);
         } else {
             table.say_with(MessageKind::Message, |text| {
-                text.push_str("You submitted [");
-                text.push_str(&word);
-                text.push_str("].\nFeedback:\n");
-                for (at, letter) in word.chars().enumerate() {
-                    if at > 0 {
-                        text.push(' ');
-                    }
-                    text.push(letter.to_ascii_uppercase());
+                text.add("You submitted [").add(&*word).add("].\nFeedback:\n");
+                // Both lines, with a space between what they have of the letters.
+                let mut lines = [[b' '; 2 * MAX_LENGTH]; 2];
+                for at in 0..length {
+                    lines[0][2 * at] = guess.letters[at].to_ascii_uppercase();
+                    lines[1][2 * at] = LETTERS[usize::from(guess.told[at])];
                 }
-                text.push('\n');
-                for (at, of_letter) in told.iter().enumerate() {
-                    if at > 0 {
-                        text.push(' ');
-                    }
-                    text.push(LETTERS[usize::from(*of_letter)]);
-                }
-                text.push_str("\nYou have ");
-                text.push_str(&left.to_string());
-                text.push_str(" guesses left.");
+                let [of_word, of_answer] = lines.each_ref().map(|line| &line[..2 * length - 1]);
+                text.add(of_word).add('\n').add(of_answer);
+                text.add("\nYou have ").add(left).add(" guesses left.");
             });
         }
-        self.history.push((word, told));
+        self.history.push(guess);
         if self.history.len() >= self.settings.num_guesses && !table.is_over() {
             let reward = self.completion();
             let percent = (reward * 100.0).round_ties_even();
@@ -243,24 +256,23 @@ impl Rules for Wordle {
     /// The word whose answer tells most, by entropy.
     fn expert(&mut self, _: &Table, _: f64) -> Option<String> {
         let length = self.settings.word_length;
-        let mut told = [0; 8];
+        let mut told = [0; MAX_LENGTH];
         let agrees = |word: &&&'static str| {
-            self.history.iter().all(|(guess, answer)| {
-                feedback(word.as_bytes(), guess.as_bytes(), &mut told[..length]);
-                told[..length] == **answer
+            self.history.iter().all(|guess| {
+                feedback(word.as_bytes(), &guess.letters[..length], &mut told);
+                told == guess.told
             })
         };
         if self.history.is_empty() {
-            return opening(&self.words).map(|word| format!("[{word}]"));
+            return opening(self.words).map(|word| format!("[{word}]"));
         }
         let candidates: Vec<&'static str> = self.words.iter().filter(agrees).copied().collect();
         let is_last = self.history.len() + 1 >= self.settings.num_guesses;
         let best = match candidates.len() <= 2 || is_last {
             true => *candidates.first()?,
             false => {
-                let open: Vec<&'static str> = (self.words.iter().copied())
-                    .filter(|word| self.history.iter().all(|(earlier, _)| earlier != word))
-                    .collect();
+                let open: Vec<&'static str> =
+                    (self.words.iter().copied()).filter(|word| !self.was_guessed(word)).collect();
                 most_telling(&open, &candidates)?
             }
         };
@@ -285,7 +297,9 @@ mod tests {
         let told = |secret: &str, guess: &str| {
             let mut told = [0; 5];
             feedback(secret.as_bytes(), guess.as_bytes(), &mut told);
-            told.map(|of_letter| LETTERS[usize::from(of_letter)]).iter().collect::<String>()
+            told.map(|of_letter| char::from(LETTERS[usize::from(of_letter)]))
+                .iter()
+                .collect::<String>()
         };
         assert_eq!(told("apple", "paper"), "YYGYX");
         assert_eq!(told("lemon", "level"), "GGXXX");

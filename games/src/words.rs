@@ -16,13 +16,10 @@ pub fn all_words() -> &'static [&'static str] {
 }
 
 /// The words of these lengths, in their order.
-pub(crate) fn words_within(lengths: RangeInclusive<usize>) -> Vec<&'static str> {
-    WORDS.iter().copied().filter(|word| lengths.contains(&word.len())).collect()
-}
-
-/// Whether a word is on the list.
-pub(crate) fn is_known_word(word: &str) -> bool {
-    WORDS.binary_search_by(|known| (known.len(), *known).cmp(&(word.len(), word))).is_ok()
+pub(crate) fn words_within(lengths: RangeInclusive<usize>) -> &'static [&'static str] {
+    let first = WORDS.partition_point(|word| word.len() < *lengths.start());
+    let end = WORDS.partition_point(|word| word.len() <= *lengths.end());
+    &WORDS[first..end]
 }
 
 #[cfg(test)]
@@ -36,6 +33,9 @@ mod tests {
         for length in 4..=10 {
             assert!(words_within(length..=length).len() >= 30, "{length}");
         }
-        assert!(is_known_word("apple") && !is_known_word("appel") && !is_known_word(""));
+        assert_eq!(words_within(4..=10), all_words());
+        let fives = words_within(5..=5);
+        assert!(fives.iter().all(|word| word.len() == 5) && fives.contains(&"apple"));
+        assert_eq!(words_within(11..=12), [""; 0]);
     }
 }
