@@ -59,6 +59,8 @@ pub struct Sandboxes {
     /// Sandboxes of every spec that are kept ready in advance. Default none.
     pub warm: usize,
     warmed: Arc<Mutex<HashSet<String>>>,
+    /// What was found in images, or could not be looked for.
+    looked: Arc<Mutex<HashSet<String>>>,
     /// Episodes that may hold a second sandbox.
     judges: Arc<Semaphore>,
 }
@@ -117,6 +119,7 @@ impl Sandboxes {
             max_turns: None,
             warm: 0,
             warmed: Arc::default(),
+            looked: Arc::default(),
             judges: Arc::new(Semaphore::new(1)),
         }
     }
@@ -146,6 +149,16 @@ impl Sandboxes {
             ),
         })?;
         Ok(turn.expect("nobody closes it"))
+    }
+
+    /// Whether this was looked for in an image already.
+    pub(crate) fn has_looked(&self, key: &str) -> bool {
+        self.looked.lock().unwrap_or_else(PoisonError::into_inner).contains(key)
+    }
+
+    /// Notes that this need not be looked for any more.
+    pub(crate) fn note_look(&self, key: String) {
+        self.looked.lock().unwrap_or_else(PoisonError::into_inner).insert(key);
     }
 
     /// Has the pool keep some ready of a spec that is met for the first time.

@@ -14,7 +14,7 @@ pub struct Changes {
     /// One for each path, folders before what lies in them, and what lies in one folder by its names'
     /// bytes.
     pub changes: Vec<Change>,
-    /// Whether there are more than were asked for; those are left out.
+    /// Whether there are more than were asked for, or than a backend takes from its engine; those are left out.
     pub is_cut: bool,
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValue, PossibleValuesParser, RangedU64ValueParser};
 use clap::{Args, Subcommand};
 use spar::instance_image::DEFAULT_BASE;
-use spar::swe::ROW_FORMATS;
+use spar::swe::{FOLDER_FORMATS, ROW_FORMATS};
 
 use super::EnvironmentArguments;
 
@@ -24,10 +24,10 @@ pub(crate) enum TasksCommand {
     Ls(TasksListArguments),
     /// Show one task: what is asked, how it is judged, and what of it is not honoured.
     Show(TasksShowArguments),
-    /// Make a suite of published rows: every row is checked, and those that cannot be taken are told with the reason.
+    /// Make a suite of published rows or task folders: every one is checked, and those that cannot be taken are told with the reason.
     ///
-    /// The folder that is written is a suite, for `spar eval --suite FOLDER`. It is written whole or not at all, and importing the
-    /// same file into it again does nothing.
+    /// The folder that is written is a suite, for `spar eval --suite FOLDER`. It is written whole or not at all, has a copy of all
+    /// that its tasks need, and importing the same file or folder into it again does nothing.
     Import(ImportArguments),
     /// Grade patches that others have written: a file of predictions, as SWE-bench's tools write and read them.
     ///
@@ -156,10 +156,10 @@ pub(crate) struct TasksShowArguments {
 /// Arguments of `spar tasks import`.
 #[derive(Debug, Args)]
 pub(crate) struct ImportArguments {
-    /// The format of the rows; `auto` takes that of the first one that has any.
+    /// The format of the rows or task folders; `auto` takes that of the first one that has any.
     #[arg(value_parser = format_names())]
     pub(crate) format: String,
-    /// A file of rows: JSON lines, an array of JSON, or Parquet.
+    /// A file of rows (JSON lines, an array of JSON, or Parquet), a task folder, or a folder of task folders.
     pub(crate) path: PathBuf,
     /// The folder of the suite that is made.
     #[arg(long, value_name = "FOLDER")]
@@ -167,7 +167,7 @@ pub(crate) struct ImportArguments {
     /// Its name; left out, that of the folder.
     #[arg(long)]
     pub(crate) name: Option<String>,
-    /// Take the place of what was imported into the folder from another file.
+    /// Take the place of what was imported into the folder from elsewhere.
     #[arg(long)]
     pub(crate) force: bool,
     /// Print the report as JSON.
@@ -203,8 +203,10 @@ pub(crate) struct GradeArguments {
 
 /// The names of formats of rows.
 fn format_names() -> PossibleValuesParser {
-    let auto = PossibleValue::new("auto").help("told by the columns");
-    let named = ROW_FORMATS.iter().map(|format| PossibleValue::new(format.name).help(format.about));
+    let auto = PossibleValue::new("auto").help("told by the columns, or by the files of a task");
+    let rows = ROW_FORMATS.iter().map(|format| (format.name, format.about));
+    let named = rows.chain(FOLDER_FORMATS.iter().map(|format| (format.name, format.about)));
+    let named = named.map(|(name, about)| PossibleValue::new(name).help(about));
     std::iter::once(auto).chain(named).collect::<Vec<_>>().into()
 }
 

@@ -81,10 +81,10 @@ fn suite(error: &SuiteError) -> Option<String> {
     }
 }
 
-/// A row that is wrong keeps those beside it from being a suite.
+/// A row or task folder that is wrong keeps those beside it from being a suite.
 fn instance(error: &LoadError) -> Option<String> {
     let place = match error {
-        LoadError::Syntax { place, language: "JSON", .. }
+        LoadError::Syntax { place, language: "JSON" | "TOML" | "YAML", .. }
         | LoadError::UnknownFormat { place, .. }
         | LoadError::MixedFormats { place, .. }
         | LoadError::Column { place, .. }
@@ -92,12 +92,19 @@ fn instance(error: &LoadError) -> Option<String> {
         | LoadError::SameId { place } => place,
         _ => return None,
     };
-    place.row.is_some().then(|| {
-        format!(
+    match (&place.row, error) {
+        (Some(_), _) => Some(format!(
             "`spar tasks import auto {} --out FOLDER` makes a suite of the rows that can be taken, and tells the others",
             place.path.display()
-        )
-    })
+        )),
+        // An array of rows that is not readable as a whole.
+        (None, LoadError::Syntax { language: "JSON", .. }) => None,
+        (None, _) => Some(
+            "mend the task folder, or leave it out: `spar tasks import auto SUITE --out FOLDER` makes a suite of those that can be \
+             taken"
+                .to_owned(),
+        ),
+    }
 }
 
 fn recipe(error: &RecipeError) -> Option<String> {

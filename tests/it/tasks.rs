@@ -150,6 +150,128 @@ fn rows_are_imported_whole_and_those_that_cannot_be_taken_are_told() {
     assert!(unknown.code == Some(2) && unknown.err.contains("swe-smith"), "{}", unknown.err);
 }
 
+fn put(folder: &Path, files: &[(&str, &str)]) {
+    for (path, text) in files {
+        let path = folder.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+}
+
+/// A task folder of terminal-bench 1, with more lines of its `task.yaml`.
+fn write_terminal_bench(folder: &Path, more: &str) {
+    let yaml = format!("instruction: Write hello.\ndifficulty: easy\nparser_name: pytest\n{more}");
+    put(
+        folder,
+        &[
+            ("task.yaml", yaml.as_str()),
+            ("Dockerfile", "FROM python:3.12\nWORKDIR /app\n"),
+            ("run-tests.sh", "pytest $TEST_DIR/test_outputs.py -rA\n"),
+            ("solution.sh", "echo hello >hello.txt\n"),
+            ("tests/test_outputs.py", "def test_it():\n    assert open('hello.txt').read()\n"),
+        ],
+    );
+}
+
+/// A task folder of Harbor.
+fn write_harbor(folder: &Path) {
+    put(
+        folder,
+        &[
+            ("task.toml", "schema_version = \"1.1\"\n[environment]\ngpus = 1\n"),
+            ("instruction.md", "Write hello.\n"),
+            ("environment/Dockerfile", "FROM debian:12\nWORKDIR /app\n"),
+            ("tests/test.sh", "echo 1 >/logs/verifier/reward.txt\n"),
+            ("solution/solve.sh", "echo hello >hello.txt\n"),
+        ],
+    );
+}
+
+#[test]
+fn task_folders_are_imported_with_all_that_they_need() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let source = path.join("source");
+    write_terminal_bench(&source.join("a/hello"), "");
+    write_terminal_bench(&source.join("a/same-shell"), "run_tests_in_same_shell: true\n");
+    write_terminal_bench(&source.join("b/broken"), "");
+    fs::remove_file(source.join("b/broken/run-tests.sh")).unwrap();
+    write_terminal_bench(&source.join("b/hello"), "");
+    write_harbor(&source.join("b/other"));
+    let import = ["tasks", "import", "terminal-bench", "source", "--out", "suite"];
+    let ran = run(path, &import);
+    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    for part in [
+        "2 task folders of terminal-bench imported into",
+        "not honoured in 1: `run_tests_in_same_shell`",
+        "3 task folders were not taken",
+        "expected the script that runs the tests",
+        "another task folder has the name `hello`",
+        "`spar tasks import harbor`",
+    ] {
+        assert!(ran.out.contains(part), "{part:?} is missing in\n{}", ran.out);
+    }
+    let again = run(path, &import);
+    assert!(again.out.contains("are already in"), "{}", again.out);
+
+    // It is a suite of its own.
+    fs::rename(&source, path.join("gone")).unwrap();
+    let listed = parsed(&succeed(path, &["tasks", "ls", "suite", "--json"]).out);
+    assert_eq!(listed["splits"], json!([["test", 2]]));
+    assert_eq!(listed["tasks"][0]["id"], "suite/test/hello");
+    assert_eq!(listed["tasks"][1]["unsupported"].as_array().unwrap().len(), 1, "{listed}");
+    let shown = succeed(path, &["tasks", "show", "suite", "hello"]).out;
+    assert!(shown.starts_with("suite/test/hello\n"), "{shown}");
+    assert!(!path.join("suite/tasks.part").exists());
+
+    // Another one takes its place only where that is wanted, and then all of it.
+    let one = ["tasks", "import", "auto", "gone/b/other", "--out", "suite"];
+    let other = run(path, &one);
+    assert!(other.code == Some(1) && other.err.contains("--force"), "{}", other.err);
+    assert!(path.join("suite/tasks/hello").exists());
+    let forced = parsed(&succeed(path, &[&one[..], &["--force", "--json"]].concat()).out);
+    assert_eq!((&forced["taken"], &forced["format"]), (&json!(1), &json!("harbor")), "{forced}");
+    let listed = parsed(&succeed(path, &["tasks", "ls", "suite", "--json"]).out);
+    assert_eq!(listed["tasks"].as_array().unwrap().len(), 1, "{listed}");
+    assert!(!path.join("suite/tasks/hello").exists());
+}
+
+#[test]
+fn what_is_no_task_folder_or_cannot_be_copied_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    write_harbor(&path.join("tasks/one"));
+    fs::create_dir(path.join("empty")).unwrap();
+    write(&path.join("rows.jsonl"), &[row("own__calc-1")]);
+    let told = |format: &str, from: &str, out: &str| {
+        let ran = run(path, &["tasks", "import", format, from, "--out", out]);
+        assert_eq!(ran.code, Some(1), "{}", ran.out);
+        ran.err
+    };
+    for ((format, from, out), part) in [
+        (("swe-bench", "tasks", "out"), "rows of swe-bench stand in a file"),
+        (("harbor", "rows.jsonl", "out"), "tasks of harbor are folders"),
+        (("auto", "empty", "out"), "there is no task folder here"),
+        (("auto", "tasks", "tasks/out"), "one of these folders lies in the other"),
+        (("terminal-bench", "tasks", "out"), "`spar tasks import harbor`"),
+    ] {
+        let err = told(format, from, out);
+        assert!(err.contains(part), "{part:?} is missing in\n{err}");
+        assert!(!path.join(out).exists(), "{err}");
+    }
+    // What is there already is nobody's but the user's.
+    put(path, &[("mine/tasks/notes.txt", "keep\n")]);
+    let err = told("harbor", "tasks", "mine");
+    assert!(err.contains("--force") && path.join("mine/tasks/notes.txt").exists(), "{err}");
+
+    fs::rename(path.join("tasks/one/environment/Dockerfile"), path.join("Dockerfile")).unwrap();
+    let link = path.join("tasks/one/environment/Dockerfile");
+    std::os::unix::fs::symlink("../../../Dockerfile", link).unwrap();
+    let err = told("harbor", "tasks", "out");
+    assert!(err.contains("`environment/Dockerfile` leads to `../../../Dockerfile`"), "{err}");
+    assert!(!path.join("out").exists());
+}
+
 #[test]
 fn what_no_package_or_image_can_be_made_of_is_told() {
     let folder = tempfile::tempdir().unwrap();
@@ -186,11 +308,7 @@ fn what_no_package_or_image_can_be_made_of_is_told() {
 
 /// A package with a function for each of a few bugs, and tests.
 fn write_package(folder: &Path) {
-    let put = |path: &str, text: &str| {
-        let path = folder.join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    };
+    let put = |path: &str, text: &str| put(folder, &[(path, text)]);
     put("pyproject.toml", "[project]\nname = 'own'\nversion = '1'\n");
     put(
         "own/__init__.py",

@@ -188,7 +188,7 @@ async fn in_other_network(
     is_last: bool,
 ) -> Result<SweVerdict, EnvironmentError> {
     let whole = plan.deadlines.whole_verify();
-    let kept = timeout(whole, sandbox.snapshot()).await;
+    let kept = timeout(whole, sandbox.snapshot_pooled()).await;
     let kept = match in_time(Verify, whole, kept) {
         Ok(kept) => kept,
         Err(error @ SandboxError::Unsupported { .. }) => return Err(at(Verify)(error)),
@@ -197,8 +197,10 @@ async fn in_other_network(
             return Ok(unjudged(plan, &fault.text));
         }
     };
-    let spec = SandboxSpec { network: network.clone(), ..kept.spec.clone() };
-    let elsewhere = Snapshot { spec, ..kept.clone() };
+    let snapshot = kept.snapshot().clone();
+    let spec = SandboxSpec { network: network.clone(), ..snapshot.spec.clone() };
+    let elsewhere = Snapshot { spec, ..snapshot };
+    // Whoever stops waiting for this drops what was kept, by which the pool removes it.
     let graded = async {
         if is_last {
             // Episodes that each hold one must not wait for each other.
@@ -208,7 +210,7 @@ async fn in_other_network(
         in_copy(plan, sandboxes, copy).await
     };
     let graded = graded.await;
-    if let Err(error) = sandboxes.pool.backend().remove_snapshot(&kept).await {
+    if let Err(error) = kept.remove().await {
         tracing::warn!(%error, "could not remove a snapshot after grading from it");
     }
     graded

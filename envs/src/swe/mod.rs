@@ -39,6 +39,7 @@ mod patch;
 mod place;
 mod predictions;
 mod repository;
+mod runner;
 mod schedule;
 mod servers;
 #[cfg(test)]

@@ -20,6 +20,7 @@ use super::disk::told_by_room;
 use super::evidence::gathering;
 use super::health::longest;
 use super::repository::{For, Repository, expect_success, plain_request, run};
+use super::runner::expect_runner;
 use super::servers::problems as server_problems;
 use crate::SandboxPhase::{Create, SetUp, Verify};
 use crate::terminal::Deadlines;
@@ -234,7 +235,15 @@ impl Plan {
         }
         let sandbox = Arc::new(sandboxes.pool.acquire(&spec).await.map_err(at(Create))?);
         let whole = self.deadlines.whole_set_up();
-        let set_up = timeout(whole, self.set_up(&sandbox)).await;
+        let set_up = timeout(whole, async {
+            let repository = self.set_up(&sandbox).await?;
+            if repository.is_some() {
+                // Tests run in another sandbox of the same kind, and much later.
+                expect_runner(self, sandboxes, &*sandbox).await?;
+            }
+            Ok(repository)
+        })
+        .await;
         let repository = match in_time(SetUp, whole, set_up) {
             Ok(repository) => repository,
             Err(error) => return Err(at(SetUp)(told_by_room(&*sandbox, error).await)),
@@ -299,6 +308,7 @@ impl Plan {
             let limit = self.set_up_limit();
             let repository = Repository::ready(&sandbox, &self.task, For::Tests, limit).await?;
             self.run_setup(&sandbox).await?;
+            expect_runner(self, sandboxes, &sandbox).await?;
             Ok(repository)
         });
         match in_time(Verify, whole, made.await) {

@@ -22,6 +22,7 @@ mod config;
 mod guards;
 mod inner;
 mod keeper;
+mod kept;
 mod live;
 mod metrics;
 mod pooled;
@@ -36,6 +37,7 @@ mod tests;
 mod tidy;
 
 pub use config::{BreakerConfig, PoolConfig, PoolConfigError};
+pub use kept::PooledSnapshot;
 pub use metrics::{BreakerState, PoolMetrics};
 pub use pooled::PooledSandbox;
 pub use sandbox_pool::{SandboxPool, shut_down_all};

@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::inner::Origin;
+use super::kept::{PooledSnapshot, keep};
 use super::live::Live;
 use super::sandbox_pool::acquire;
 use crate::{
@@ -47,6 +48,15 @@ impl PooledSandbox {
     /// As [`SandboxPool::acquire`](super::SandboxPool::acquire) and [`Sandbox::fork`].
     pub async fn fork_pooled(&self) -> Result<Self, SandboxError> {
         acquire(&self.live.inner, Origin::Fork(Arc::clone(&self.live.core))).await
+    }
+
+    /// As [`Sandbox::snapshot`], but that the pool removes it when it is dropped. Dropping the future leaves none behind.
+    ///
+    /// # Errors
+    ///
+    /// As [`Sandbox::snapshot`].
+    pub async fn snapshot_pooled(&self) -> Result<PooledSnapshot, SandboxError> {
+        keep(&self.live.inner, &self.live.core).await
     }
 }
 

@@ -9,6 +9,7 @@ use tokio::time::{Instant, sleep};
 
 use super::test_backend::{TestBackend, TestCounts};
 use super::{BreakerConfig, BreakerState, PoolConfig, PooledSandbox, SandboxPool};
+use crate::backends::fake::FakeBackend;
 use crate::{ExecRequest, Image, Lifetimes, Sandbox, SandboxError, SandboxSpec};
 
 mod preparations;
@@ -692,4 +693,29 @@ proptest! {
             assert!(starts.windows(2).all(|pair| pair[1] - pair[0] >= SECOND / 20));
         });
     }
+}
+
+#[tokio::test]
+async fn snapshots_go_whether_they_are_removed_dropped_or_never_taken() {
+    let backend = Arc::new(FakeBackend::new());
+    let pool = SandboxPool::new(Arc::clone(&backend) as _, config(4)).unwrap();
+    let sandbox = pool.acquire(&SandboxSpec::new(Image::Default)).await.unwrap();
+    let removed = sandbox.snapshot_pooled().await.unwrap();
+    let dropped = sandbox.snapshot_pooled().await.unwrap();
+    assert_eq!(backend.num_snapshots(), 2);
+    let copy = pool.restore(dropped.snapshot()).await.unwrap();
+    copy.close().await.unwrap();
+    removed.remove().await.unwrap();
+    assert_eq!(backend.num_snapshots(), 1);
+    drop(dropped);
+    // Whoever asked has left before it was there.
+    let mut asked = Box::pin(sandbox.snapshot_pooled());
+    std::future::poll_fn(|context| {
+        assert!(asked.as_mut().poll(context).is_pending());
+        std::task::Poll::Ready(())
+    })
+    .await;
+    drop(asked);
+    pool.shutdown().await;
+    assert_eq!(backend.num_snapshots(), 0);
 }

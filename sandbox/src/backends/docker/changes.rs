@@ -4,9 +4,15 @@
 //! as those that commands named.
 
 use std::collections::{BTreeMap, HashSet};
+use std::fmt;
 
+use bollard::Docker;
+use bollard::errors::Error;
 use bollard::models::{ChangeType, FilesystemChange};
 use bytes::{Buf, Bytes};
+use futures::{Stream, StreamExt};
+use serde::Deserializer;
+use serde::de::{SeqAccess, Visitor};
 
 use super::conversation::Input;
 use super::engine::{SLOW_REQUEST, within};
@@ -22,20 +28,29 @@ const ANSWER_BYTES: usize = 17;
 const PODMAN_WRITES: [&str; 1] = ["/etc"];
 /// Paths that the helper is asked for at a time.
 const AT_A_TIME: usize = 1000;
+/// Bytes of the engine's answer that are read, which tell of some hundred thousand paths. It has no bound of its own, as whoever
+/// works in a sandbox may make any number of files.
+const TOLD_BYTES: usize = 32 << 20;
 
 impl Shared {
     /// As [`Sandbox::changes`](crate::Sandbox::changes).
     pub(super) async fn changes(&self, limit: usize) -> Result<Changes, SandboxError> {
         self.check_open()?;
-        let asked = self.engine.docker.container_changes(&self.name);
-        let told = match within(SLOW_REQUEST, asked).await {
-            Ok(told) => told.unwrap_or_default(),
+        let asked = first_of(answer(&self.engine.docker, &self.name), TOLD_BYTES);
+        let (bytes, is_answer_cut) = match within(SLOW_REQUEST, asked).await {
+            Ok(told) => told,
             Err(error) => return Err(self.trouble("tell what has changed", error).await),
         };
+        let told = read(&bytes, is_answer_cut).map_err(|error| SandboxError::Backend {
+            doing: "tell what has changed".into(),
+            source: error.into(),
+        })?;
+        drop(bytes);
         let written: &[&str] = if self.engine.is_podman() { &PODMAN_WRITES } else { &[] };
         let told = sift(told, written, |path| is_apart(path.as_bytes(), &self.spec));
         // One more than wanted tells that there are more.
         let Changes { changes: told, is_cut } = Changes::settle(told, &self.spec, limit);
+        let is_cut = is_cut || is_answer_cut;
         let mut found = Vec::with_capacity(told.len());
         for some in told.chunks(AT_A_TIME) {
             found.extend(self.look(some).await?);
@@ -92,6 +107,64 @@ impl Shared {
             source: "the helper told of fewer paths than it was asked for".into(),
         })
     }
+}
+
+/// The engine's answer as it comes. `Docker::container_changes` would hold all of it, whatever its size.
+fn answer(docker: &Docker, name: &str) -> impl Stream<Item = Result<Bytes, Error>> + use<> {
+    // The one request that streams what an engine says of a container by its name. What stands behind `#` is not sent.
+    Box::pin(docker.export_container(&format!("{name}/changes#")))
+}
+
+/// The first bytes of an answer, at most `limit`, and whether there are more, which nobody reads.
+async fn first_of(
+    mut answer: impl Stream<Item = Result<Bytes, Error>> + Unpin,
+    limit: usize,
+) -> Result<(Vec<u8>, bool), Error> {
+    let mut bytes = Vec::new();
+    while let Some(piece) = answer.next().await {
+        let piece = piece?;
+        let room = limit - bytes.len();
+        bytes.extend_from_slice(&piece[..piece.len().min(room)]);
+        if piece.len() > room {
+            return Ok((bytes, true));
+        }
+    }
+    Ok((bytes, false))
+}
+
+/// What an answer tells; where it is cut, as far as that is whole. Its last change is left out then: if it is a folder, the
+/// answer does not say whether that is told for itself or for what lies in it.
+fn read(bytes: &[u8], is_cut: bool) -> serde_json::Result<Vec<FilesystemChange>> {
+    struct Told<'a>(&'a mut Vec<FilesystemChange>);
+
+    impl<'de> Visitor<'de> for Told<'_> {
+        type Value = ();
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a list of changes, or nothing")
+        }
+
+        fn visit_unit<E>(self) -> Result<(), E> {
+            Ok(())
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+            while let Some(change) = list.next_element()? {
+                self.0.push(change);
+            }
+            Ok(())
+        }
+    }
+
+    let mut told = Vec::new();
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    match reader.deserialize_any(Told(&mut told)) {
+        Err(error) if is_cut && error.is_eof() => {
+            told.pop();
+        }
+        done => done?,
+    }
+    Ok(told)
 }
 
 /// What was found at a path.
@@ -208,6 +281,59 @@ mod tests {
         assert_eq!(sifted[0].kind, ChangeKind::Deleted);
         let sifted = sift(all, &["/home"], |path| path.starts_with("/dev"));
         assert_eq!(sifted.iter().filter(|change| change.path == "/home").count(), 0);
+    }
+
+    #[tokio::test]
+    async fn of_an_answer_no_more_is_read_than_its_limit() {
+        let begun = b"[{\"Path\":\"/a\",\"Kind\":1},{\"Path\":\"/b}\",\"Kind\":0},{\"Pa";
+        let whole = begun.len();
+        let endless = || {
+            let more = || Ok::<_, Error>(Bytes::from_static(b"th\":\"/c\",\"Kind\":2},{\"Pa"));
+            futures::stream::iter([Ok(Bytes::from_static(begun))])
+                .chain(futures::stream::repeat_with(more))
+        };
+        let (bytes, is_cut) = first_of(endless(), whole + 3).await.unwrap();
+        assert!(is_cut && bytes.len() == whole + 3);
+        // The last whole one may be a folder of which not all is there.
+        let paths = |told: Vec<FilesystemChange>| -> Vec<String> {
+            told.into_iter().map(|change| change.path).collect()
+        };
+        assert_eq!(paths(read(&bytes, true).unwrap()), ["/a"]);
+        assert!(read(&bytes, false).unwrap_err().is_eof());
+
+        let all = || futures::stream::iter([Ok::<_, Error>(Bytes::from_static(b"null"))]);
+        assert_eq!(first_of(all(), 4).await.unwrap(), (b"null".to_vec(), false));
+        assert_eq!(first_of(all(), 3).await.unwrap(), (b"nul".to_vec(), true));
+        assert!(read(b"null", false).unwrap().is_empty());
+        let whole = b"[{\"Path\":\"/a\",\"Kind\":1}]";
+        assert_eq!(paths(read(whole, false).unwrap()), ["/a"]);
+        assert!(read(b"{}", true).is_err() && read(b"[7]", true).is_err());
+    }
+
+    #[tokio::test]
+    async fn the_engine_is_asked_for_changes_alone() {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("engine.sock");
+        let listener = tokio::net::UnixListener::bind(&socket).unwrap();
+        let engine = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let (mut asked, mut byte) = (Vec::new(), [0]);
+            while !asked.ends_with(b"\r\n\r\n") {
+                stream.read_exact(&mut byte).await.unwrap();
+                asked.push(byte[0]);
+            }
+            let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nnull";
+            stream.write_all(answer).await.unwrap();
+            String::from_utf8(asked).unwrap()
+        });
+        let address = format!("unix://{}", socket.display());
+        let docker = Docker::connect_with_unix(&address, 20, bollard::API_DEFAULT_VERSION).unwrap();
+        let told = first_of(answer(&docker, "box-1"), TOLD_BYTES).await.unwrap();
+        assert_eq!(told, (b"null".to_vec(), false));
+        let asked = engine.await.unwrap();
+        let line = asked.lines().next().unwrap();
+        assert!(line.ends_with("/containers/box-1/changes HTTP/1.1"), "{line}");
     }
 
     #[test]
