@@ -144,11 +144,11 @@ fn edges(krate: &str) -> BTreeSet<String> {
     found
 }
 
-/// What cargo would compile for some crates and their tests: packages with their features.
-fn compiled(selection: &[&str]) -> BTreeSet<String> {
+/// What cargo would compile of others for a selection of crates, along these edges: packages with their features.
+fn compiled(edges: &str, selection: &[&str]) -> BTreeSet<String> {
     let output = Command::new(env!("CARGO"))
         .args(["tree", "--locked", "--offline", "--prefix", "none", "--format", "{p}|{f}"])
-        .args(["--edges", "normal,build,dev"])
+        .args(["--edges", edges])
         .args(selection)
         .current_dir(root())
         .output()
@@ -161,14 +161,37 @@ fn compiled(selection: &[&str]) -> BTreeSet<String> {
 
 #[test]
 fn a_crate_alone_compiles_its_dependencies_as_the_workspace_does() {
-    let all = compiled(&["--workspace"]);
+    // And their tests.
+    let edges = "normal,build,dev";
+    let all = compiled(edges, &["--workspace"]);
     for (krate, _) in
         ALLOWED.iter().filter(|(krate, _)| !["features", ".", "examples/own-gym"].contains(krate))
     {
         let package = format!("spar-{krate}");
-        let alone = compiled(&["--package", &package]);
+        let alone = compiled(edges, &["--package", &package]);
         let anew: Vec<_> = alone.difference(&all).collect();
         assert!(anew.is_empty(), "`{package}` alone: add to features/Cargo.toml {anew:#?}");
+    }
+}
+
+/// Crates that have features, with one of them each: what `scripts/ci.sh` checks, where a dependency with other
+/// features would be checked anew.
+#[test]
+fn crates_with_some_of_their_features_compile_their_dependencies_as_the_workspace_does() {
+    // Procedural macros are compiled with features of their own, which would hide those of the same crates here.
+    let edges = "normal,no-proc-macro";
+    let all = compiled(edges, &["--workspace"]);
+    let crates = ["spar-policy", "spar-predictors", "spar-sandbox"].map(|name| ["--package", name]);
+    for features in [
+        "",
+        "spar-policy/cuda,spar-sandbox/docker",
+        "spar-policy/emulator,spar-sandbox/wasm",
+        "spar-sandbox/local",
+    ] {
+        let with = ["--no-default-features", "--features", features];
+        let alone = compiled(edges, &[crates.as_flattened(), &with].concat());
+        let anew: Vec<_> = alone.difference(&all).collect();
+        assert!(anew.is_empty(), "with `{features}` alone: add to features/Cargo.toml {anew:#?}");
     }
 }
 

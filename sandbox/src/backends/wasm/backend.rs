@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime};
 use async_trait::async_trait;
 
 use super::engine::{EngineKind, Runtime, Ticker};
+use super::opaque::Load;
 use super::precompiled::Cache;
 use super::run::message;
 use super::sandbox::{Frozen, Guest, Inner, WasmSandbox, blocking, path_error, unsupported};
@@ -39,7 +40,7 @@ pub(crate) struct Shared {
     pub(crate) settings: WasmSettings,
     pub(crate) ticker: Ticker,
     cache: Cache,
-    runtimes: Mutex<HashMap<EngineKind, Arc<Runtime>>>,
+    runtimes: Mutex<HashMap<EngineKind, Arc<dyn Load>>>,
     /// Hashes of guest files that did not change since they were read.
     hashes: Mutex<HashMap<PathBuf, (SystemTime, u64, blake3::Hash)>>,
     sandboxes: Mutex<HashMap<String, Weak<Inner>>>,
@@ -81,7 +82,7 @@ impl WasmBackend {
             && let Some(runtime) = lock(&self.0.runtimes).get(&kind)
             && let Some(program) = runtime.loaded(&hash)
         {
-            return Ok(Guest { runtime: Arc::clone(runtime), program, name });
+            return Ok(Guest { program, name });
         }
         let (shared, image, len) = (Arc::clone(&self.0), image.clone(), metadata.len());
         blocking(move || {
@@ -93,7 +94,7 @@ impl WasmBackend {
                 SandboxError::ImageBuild { image: image.to_string(), reason: message(&error) }
             })?;
             lock(&shared.hashes).insert(path, (modified, len, hash));
-            Ok(Guest { runtime, program, name })
+            Ok(Guest { program, name })
         })
         .await
     }
@@ -109,7 +110,7 @@ impl WasmBackend {
 
 impl Shared {
     /// An engine of this kind, made when it is first needed.
-    fn runtime(&self, kind: EngineKind) -> Result<Arc<Runtime>, SandboxError> {
+    fn runtime(&self, kind: EngineKind) -> Result<Arc<dyn Load>, SandboxError> {
         let mut runtimes = lock(&self.runtimes);
         if let Some(runtime) = runtimes.get(&kind) {
             return Ok(Arc::clone(runtime));
@@ -128,7 +129,7 @@ impl Shared {
             }
         })?;
         self.ticker.add(&runtime.engine);
-        let runtime = Arc::new(runtime);
+        let runtime: Arc<dyn Load> = Arc::new(runtime);
         runtimes.insert(kind, Arc::clone(&runtime));
         Ok(runtime)
     }

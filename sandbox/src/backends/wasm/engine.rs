@@ -7,16 +7,22 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use wasmtime::{
-    Config, Enabled, Engine, EngineWeak, InstanceAllocationStrategy, InstancePre, Linker, OptLevel,
-    PoolingAllocationConfig, component,
+    Config, Enabled, Engine, InstanceAllocationStrategy, InstancePre, Linker, OptLevel,
+    PoolingAllocationConfig, Store, component,
 };
 use wasmtime_wasi::p2::bindings::CommandPre;
 
 use super::host::GuestState;
+use super::opaque::{Command, Live, Load, Start};
 use super::precompiled::{Cache, Compiled};
+use super::run::{Launch, host_error, run_command};
+use super::sandbox::unsupported;
+use super::session::{self, SessionImage};
 use super::settings::{Allocation, WasmSettings};
 use super::{preview1, preview2};
+use crate::SandboxError;
 
 /// How often a guest lets others run and looks at its deadline.
 const TICK: Duration = Duration::from_millis(2);
@@ -39,37 +45,76 @@ pub(crate) struct EngineKind {
 /// An engine with everything that is loaded into it.
 pub(crate) struct Runtime {
     pub(crate) engine: Engine,
-    pub(crate) kind: EngineKind,
+    kind: EngineKind,
     modules: Linker<GuestState>,
     components: component::Linker<GuestState>,
-    programs: Mutex<HashMap<blake3::Hash, Arc<Program>>>,
+    programs: Mutex<HashMap<blake3::Hash, Arc<dyn Start>>>,
     /// Held while something is compiled, so that nothing is compiled twice.
     loading: Mutex<()>,
 }
 
-/// A program that can be started: its imports are resolved.
-pub(crate) enum Program {
-    Module(ModuleProgram),
+/// A program that can be started, with the engine that it is loaded into.
+struct Program {
+    engine: Engine,
+    kind: EngineKind,
+    code: Arc<Code>,
+}
+
+/// What runs: its imports are resolved.
+pub(crate) enum Code {
+    Module(ModuleCode),
     Component(CommandPre<GuestState>),
 }
 
 /// A core module.
-pub(crate) struct ModuleProgram {
+pub(crate) struct ModuleCode {
     pub(crate) module: InstancePre<GuestState>,
     /// The memory that every instance begins with, kept from the first session on.
     pub(crate) first_memory: OnceLock<Arc<[u8]>>,
 }
 
-impl Program {
-    /// Whether instances can live on between commands.
-    pub(crate) fn has_sessions(&self) -> bool {
-        match self {
-            Self::Module(module) => {
+/// A command that has not begun.
+struct OneCommand {
+    code: Arc<Code>,
+    store: Store<GuestState>,
+}
+
+impl Start for Program {
+    fn has_sessions(&self) -> bool {
+        match &*self.code {
+            Code::Module(module) => {
                 let exports = ["session_open", "session_buffer", "session_run", "session_cwd"];
                 exports.iter().all(|name| module.module.module().get_export(name).is_some())
             }
-            Self::Component(_) => false,
+            Code::Component(_) => false,
         }
+    }
+
+    fn command(&self, launch: Launch) -> Result<Box<dyn Command>, SandboxError> {
+        let store = launch.store(&self.engine, self.kind).map_err(host_error)?;
+        Ok(Box::new(OneCommand { code: Arc::clone(&self.code), store }))
+    }
+
+    fn session(
+        &self,
+        launch: Launch,
+        image: Option<SessionImage>,
+    ) -> Result<BoxFuture<'_, wasmtime::Result<Box<dyn Live>>>, SandboxError> {
+        let store = launch.store(&self.engine, self.kind).map_err(host_error)?;
+        match &*self.code {
+            Code::Module(module) => Ok(Box::pin(session::start(module, store, image))),
+            Code::Component(_) => Err(unsupported("open a shell in a component")),
+        }
+    }
+}
+
+impl Command for OneCommand {
+    fn run(&mut self) -> BoxFuture<'_, wasmtime::Result<i32>> {
+        Box::pin(run_command(&self.code, &mut self.store))
+    }
+
+    fn was_refused_memory(&self) -> bool {
+        self.store.data().limiter.refused
     }
 }
 
@@ -83,19 +128,19 @@ impl Runtime {
         let (programs, loading) = Default::default();
         Ok(Self { engine, kind, modules, components, programs, loading })
     }
+}
 
-    /// The program of these contents, if it was loaded before.
-    pub(crate) fn loaded(&self, hash: &blake3::Hash) -> Option<Arc<Program>> {
+impl Load for Runtime {
+    fn loaded(&self, hash: &blake3::Hash) -> Option<Arc<dyn Start>> {
         lock(&self.programs).get(hash).cloned()
     }
 
-    /// Loads a program, which may take seconds.
-    pub(crate) fn load(
+    fn load(
         &self,
         cache: &Cache,
         hash: blake3::Hash,
         wasm: &[u8],
-    ) -> wasmtime::Result<Arc<Program>> {
+    ) -> wasmtime::Result<Arc<dyn Start>> {
         let _guard = lock(&self.loading);
         if let Some(program) = self.loaded(&hash) {
             return Ok(program);
@@ -103,16 +148,17 @@ impl Runtime {
         let mut hasher = DefaultHasher::new();
         self.engine.precompile_compatibility_hash().hash(&mut hasher);
         let key = format!("{}-{:016x}", &hash.to_hex()[..32], hasher.finish());
-        let program = match cache.load_or_compile(&self.engine, &key, wasm)? {
-            Compiled::Module(module) => Program::Module(ModuleProgram {
+        let code = Arc::new(match cache.load_or_compile(&self.engine, &key, wasm)? {
+            Compiled::Module(module) => Code::Module(ModuleCode {
                 module: self.modules.instantiate_pre(&module)?,
                 first_memory: OnceLock::new(),
             }),
             Compiled::Component(component) => {
-                Program::Component(CommandPre::new(self.components.instantiate_pre(&component)?)?)
+                Code::Component(CommandPre::new(self.components.instantiate_pre(&component)?)?)
             }
-        };
-        let program = Arc::new(program);
+        });
+        let program: Arc<dyn Start> =
+            Arc::new(Program { engine: self.engine.clone(), kind: self.kind, code });
         lock(&self.programs).insert(hash, Arc::clone(&program));
         Ok(program)
     }
@@ -164,9 +210,12 @@ pub(crate) struct Ticker {
     thread: Option<JoinHandle<()>>,
 }
 
+/// Moves an engine's epoch on; false once the engine is gone.
+type Advance = Box<dyn Fn() -> bool + Send>;
+
 #[derive(Default)]
 struct TickerState {
-    engines: Mutex<Vec<EngineWeak>>,
+    engines: Mutex<Vec<Advance>>,
     running: AtomicU64,
     parked: AtomicBool,
     stopped: AtomicBool,
@@ -191,7 +240,14 @@ impl Ticker {
     }
 
     pub(crate) fn add(&self, engine: &Engine) {
-        lock(&self.shared.engines).push(engine.weak());
+        let engine = engine.weak();
+        lock(&self.shared.engines).push(Box::new(move || match engine.upgrade() {
+            Some(engine) => {
+                engine.increment_epoch();
+                true
+            }
+            None => false,
+        }));
     }
 
     /// A guest starts.
@@ -238,13 +294,7 @@ fn tick(state: &TickerState) {
             idle = 0;
         }
         std::thread::sleep(TICK);
-        lock(&state.engines).retain(|engine| match engine.upgrade() {
-            Some(engine) => {
-                engine.increment_epoch();
-                true
-            }
-            None => false,
-        });
+        lock(&state.engines).retain(|advance| advance());
     }
 }
 

@@ -26,6 +26,7 @@ mod engine;
 mod errno;
 mod file_data;
 mod host;
+mod opaque;
 mod output;
 mod precompiled;
 mod preview1;

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use wasmtime::{Store, Trap, UpdateDeadline};
+use wasmtime::{Engine, Store, Trap, UpdateDeadline};
 use wasmtime_wasi::I32Exit;
 
-use super::engine::{Program, Runtime};
+use super::engine::{Code, EngineKind};
 use super::host::{Descriptors, GuestState, SharedTree, Stdin};
 use super::output::Output;
 use super::preview2;
@@ -39,7 +39,11 @@ struct DeadlineOver;
 
 impl Launch {
     /// A store with all limits in force.
-    pub(crate) fn store(self, runtime: &Runtime) -> wasmtime::Result<Store<GuestState>> {
+    pub(crate) fn store(
+        self,
+        engine: &Engine,
+        kind: EngineKind,
+    ) -> wasmtime::Result<Store<GuestState>> {
         let host = GuestState {
             descriptors: Descriptors::new(&self.tree),
             tree: self.tree,
@@ -52,9 +56,9 @@ impl Launch {
             deadline: self.deadline,
             component: None,
         };
-        let mut store = Store::new(&runtime.engine, host);
+        let mut store = Store::new(engine, host);
         store.limiter(|host| &mut host.limiter);
-        if runtime.kind.fuel {
+        if kind.fuel {
             store.set_fuel(self.fuel.unwrap_or(u64::MAX))?;
         }
         store.set_epoch_deadline(1);
@@ -69,19 +73,19 @@ impl Launch {
     }
 }
 
-/// Runs a command-style program in `store` to its end.
+/// Runs command-style `code` in `store` to its end.
 pub(crate) async fn run_command(
-    program: &Program,
+    code: &Code,
     store: &mut Store<GuestState>,
 ) -> wasmtime::Result<i32> {
-    match program {
-        Program::Module(module) => {
+    match code {
+        Code::Module(module) => {
             let instance = module.module.instantiate_async(&mut *store).await?;
             let start = instance.get_typed_func::<(), ()>(&mut *store, "_start")?;
             start.call_async(&mut *store, ()).await?;
             Ok(0)
         }
-        Program::Component(component) => {
+        Code::Component(component) => {
             store.data_mut().component = Some(preview2::component_host(store.data()));
             let command = component.instantiate_async(&mut *store).await?;
             let result = command.wasi_cli_run().call_run(&mut *store).await?;

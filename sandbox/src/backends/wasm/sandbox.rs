@@ -10,12 +10,13 @@ use tokio::sync::{Semaphore, SemaphorePermit, watch};
 
 use super::NAME;
 use super::backend::Shared;
-use super::engine::{Program, Runtime, Ticking};
+use super::engine::Ticking;
 use super::errno::Errno;
 use super::host::{SharedTree, lock};
+use super::opaque::Start;
 use super::output::Output;
-use super::run::{Launch, deadline, drive, end_of, host_error, message, run_command};
-use super::session::{Live, Session, SessionImage, images};
+use super::run::{Launch, deadline, drive, end_of, host_error, message};
+use super::session::{Session, SessionImage, Slot, images};
 use super::surroundings::Surroundings;
 use super::tree::{ROOT, Tree};
 use super::usage::Usage;
@@ -34,11 +35,10 @@ const ENDING: Duration = Duration::from_secs(30);
 /// How a command ends that is ended with everything else.
 pub(crate) const KILLED: ExecEnd = ExecEnd::Signalled { signal: 9 };
 
-/// A program with the engine that it is loaded into.
+/// A program under its name.
 #[derive(Clone)]
 pub(crate) struct Guest {
-    pub(crate) runtime: Arc<Runtime>,
-    pub(crate) program: Arc<Program>,
+    pub(crate) program: Arc<dyn Start>,
     /// What it is called, its first argument.
     pub(crate) name: String,
 }
@@ -67,7 +67,7 @@ pub(crate) struct Inner {
     usage: Arc<Usage>,
     /// One for each instance that may run at a time.
     permits: Semaphore,
-    sessions: Mutex<Vec<Weak<tokio::sync::Mutex<Option<Live>>>>>,
+    sessions: Mutex<Vec<Weak<Slot>>>,
     /// Sessions that came with a fork and that nobody has opened yet.
     suspended: Mutex<Vec<SessionImage>>,
     death: OnceLock<Death>,
@@ -132,12 +132,8 @@ impl Inner {
         &self.spec
     }
 
-    pub(crate) fn program(&self) -> &Program {
-        &self.guest.program
-    }
-
-    pub(crate) fn runtime(&self) -> &Runtime {
-        &self.guest.runtime
+    pub(crate) fn program(&self) -> &dyn Start {
+        &*self.guest.program
     }
 
     pub(crate) fn usage(&self) -> &Usage {
@@ -285,7 +281,7 @@ impl Inner {
         Ok(path)
     }
 
-    pub(crate) fn register_session(&self, slot: Weak<tokio::sync::Mutex<Option<Live>>>) {
+    pub(crate) fn register_session(&self, slot: Weak<Slot>) {
         let mut sessions = guard(&self.sessions);
         sessions.retain(|slot| slot.strong_count() > 0);
         sessions.push(slot);
@@ -337,14 +333,14 @@ impl Inner {
             self.launch(&request.command, &workdir, &request.env, Arc::clone(&output), deadline);
         launch.arguments[0].clone_from(&guest.name);
         launch.stdin.clone_from(&request.stdin);
-        let mut store = launch.store(&guest.runtime).map_err(host_error)?;
+        let mut command = guest.program.command(launch)?;
         let ended = {
             let _ticking = self.ticking();
-            let work = self.until_ended(run_command(&guest.program, &mut store));
+            let work = self.until_ended(command.run());
             drive(work, deadline, &output, &self.usage, sink).await
         };
-        let refused = store.data().limiter.refused;
-        drop(store);
+        let refused = command.was_refused_memory();
+        drop(command);
         let end = match ended {
             None => ExecEnd::TimedOut,
             Some(Err(death)) => return Err(death),

@@ -4,14 +4,16 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use futures::future::BoxFuture;
 use tokio::sync::Mutex;
 use wasmtime::{Extern, Global, Instance, Memory, Store, TypedFunc, Val};
 
-use super::engine::{Program, Ticking};
+use super::engine::{ModuleCode, Ticking};
 use super::host::{Descriptor, Descriptors, GuestState};
+use super::opaque::Live;
 use super::output::Output;
 use super::run::{deadline, drive, end_of, host_error};
-use super::sandbox::{Inner, KILLED, unsupported};
+use super::sandbox::{Inner, KILLED};
 use crate::{Death, ExecEnd, SandboxError, Shell, ShellOptions, ShellResult, Stream};
 
 /// Added by a guest to the code of a command that ended the session.
@@ -24,10 +26,10 @@ const PAGE: usize = 4096;
 const ZEROS: [u8; PAGE] = [0; PAGE];
 
 /// A session between commands; absent while one runs, and after one that ended it.
-pub(crate) type Slot = Arc<Mutex<Option<Live>>>;
+pub(crate) type Slot = Mutex<Option<Box<dyn Live>>>;
 
-/// An instance that waits for its next command.
-pub(crate) struct Live {
+/// An instance that waits for its next command, and all that a command needs of it.
+struct LiveInstance {
     store: Store<GuestState>,
     memory: Memory,
     /// What the memory was before the session began.
@@ -38,7 +40,7 @@ pub(crate) struct Live {
     cwd: TypedFunc<(), i32>,
 }
 
-/// Everything that a session is: what `Live` has beyond a new instance of its module.
+/// Everything that a session is: what a live instance has beyond a new one of its module.
 ///
 /// A guest that exports the session functions promises that between two calls all of its state
 /// lies in its exported memory and exported globals (`sandbox/guests/common/session.h`).
@@ -74,7 +76,7 @@ impl MemoryImage {
     }
 }
 
-impl Live {
+impl LiveInstance {
     fn new(
         mut store: Store<GuestState>,
         instance: Instance,
@@ -97,19 +99,7 @@ impl Live {
         Ok(Self { store, memory, first_memory, globals, buffer, run, cwd })
     }
 
-    /// A copy of its state.
-    pub(crate) fn image(&mut self) -> SessionImage {
-        let memory = MemoryImage::new(self.memory.data(&self.store), &self.first_memory);
-        let mut globals = Vec::new();
-        for (name, global) in &self.globals {
-            globals.push((name.clone(), global.get(&mut self.store)));
-        }
-        let descriptors = self.store.data().descriptors.slots();
-        SessionImage { memory: Arc::new(memory), globals, descriptors }
-    }
-
-    /// Runs one command: its code, and the working directory afterwards.
-    async fn command(&mut self, command: &str) -> wasmtime::Result<(i32, Option<String>)> {
+    async fn call(&mut self, command: &str) -> wasmtime::Result<(i32, Option<String>)> {
         let len = command.len() as i32;
         let at = self.buffer.call_async(&mut self.store, len).await?;
         self.memory.write(&mut self.store, at as u32 as usize, command.as_bytes())?;
@@ -125,11 +115,46 @@ impl Live {
     }
 }
 
+impl Live for LiveInstance {
+    fn image(&mut self) -> SessionImage {
+        let memory = MemoryImage::new(self.memory.data(&self.store), &self.first_memory);
+        let mut globals = Vec::new();
+        for (name, global) in &self.globals {
+            globals.push((name.clone(), global.get(&mut self.store)));
+        }
+        let descriptors = self.store.data().descriptors.slots();
+        SessionImage { memory: Arc::new(memory), globals, descriptors }
+    }
+
+    fn limit(&mut self, deadline: Instant, fuel: Option<u64>) -> wasmtime::Result<()> {
+        self.store.data_mut().deadline = deadline;
+        match fuel {
+            Some(fuel) => self.store.set_fuel(fuel),
+            None => Ok(()),
+        }
+    }
+
+    fn output(&self) -> Arc<Output> {
+        Arc::clone(&self.store.data().output)
+    }
+
+    fn command<'a>(
+        &'a mut self,
+        command: &'a str,
+    ) -> BoxFuture<'a, wasmtime::Result<(i32, Option<String>)>> {
+        Box::pin(self.call(command))
+    }
+
+    fn was_refused_memory(&self) -> bool {
+        self.store.data().limiter.refused
+    }
+}
+
 /// A shell whose commands are calls into one instance.
 pub(crate) struct Session {
     inner: Arc<Inner>,
     options: ShellOptions,
-    slot: Slot,
+    slot: Arc<Slot>,
     cwd: String,
     is_closed: bool,
 }
@@ -144,7 +169,7 @@ impl Session {
         let mut session = Self {
             inner: Arc::clone(inner),
             options: options.clone(),
-            slot: Slot::default(),
+            slot: Arc::default(),
             cwd,
             is_closed: false,
         };
@@ -160,27 +185,11 @@ impl Session {
         &mut self,
         deadline: Instant,
         image: Option<SessionImage>,
-    ) -> Result<Live, SandboxError> {
+    ) -> Result<Box<dyn Live>, SandboxError> {
         let output = Arc::new(Output::new(self.options.output_limit_bytes));
-        let launch = self.inner.launch(&[], &self.cwd, &Default::default(), output, deadline);
-        let mut store = launch.store(self.inner.runtime()).map_err(host_error)?;
-        let output = Arc::clone(&store.data().output);
-        let Program::Module(program) = self.inner.program() else {
-            return Err(unsupported("open a shell in a component"));
-        };
-        let started = async {
-            let instance = program.module.instantiate_async(&mut store).await?;
-            let memory = memory_of(&mut store, &instance)?;
-            let first = program.first_memory.get_or_init(|| Arc::from(memory.data(&store)));
-            match image {
-                None => {
-                    let open = instance.get_typed_func::<(), ()>(&mut store, "session_open")?;
-                    open.call_async(&mut store, ()).await?;
-                    Live::new(store, instance, Arc::clone(first))
-                }
-                Some(image) => resume(store, instance, Arc::clone(first), image),
-            }
-        };
+        let launch =
+            self.inner.launch(&[], &self.cwd, &Default::default(), Arc::clone(&output), deadline);
+        let started = self.inner.program().session(launch, image)?;
         let _ticking = self.inner.ticking();
         let nobody = &mut |_: Stream, _: &[u8]| {};
         match drive(started, deadline, &output, self.inner.usage(), nobody).await {
@@ -191,6 +200,26 @@ impl Session {
             }),
         }
     }
+}
+
+/// A session of `module` in `store`: a new one, or one that goes on from `image`.
+pub(crate) async fn start(
+    module: &ModuleCode,
+    mut store: Store<GuestState>,
+    image: Option<SessionImage>,
+) -> wasmtime::Result<Box<dyn Live>> {
+    let instance = module.module.instantiate_async(&mut store).await?;
+    let memory = memory_of(&mut store, &instance)?;
+    let first = Arc::clone(module.first_memory.get_or_init(|| Arc::from(memory.data(&store))));
+    let live = match image {
+        None => {
+            let open = instance.get_typed_func::<(), ()>(&mut store, "session_open")?;
+            open.call_async(&mut store, ()).await?;
+            LiveInstance::new(store, instance, first)?
+        }
+        Some(image) => resume(store, instance, first, image)?,
+    };
+    Ok(Box::new(live))
 }
 
 fn memory_of(store: &mut Store<GuestState>, instance: &Instance) -> wasmtime::Result<Memory> {
@@ -205,7 +234,7 @@ fn resume(
     instance: Instance,
     first_memory: Arc<[u8]>,
     image: SessionImage,
-) -> wasmtime::Result<Live> {
+) -> wasmtime::Result<LiveInstance> {
     let tree = Arc::clone(&store.data().tree);
     store.data_mut().descriptors = Descriptors::restore(&tree, image.descriptors);
     for (name, value) in image.globals {
@@ -213,7 +242,7 @@ fn resume(
             global.set(&mut store, value)?;
         }
     }
-    let mut live = Live::new(store, instance, first_memory)?;
+    let mut live = LiveInstance::new(store, instance, first_memory)?;
     let missing = image.memory.len.saturating_sub(live.memory.data_size(&live.store));
     live.memory.grow(&mut live.store, (missing as u64).div_ceil(1 << 16))?;
     for (at, bytes) in &image.memory.changes {
@@ -247,19 +276,15 @@ impl Shell for Session {
             Some(live) => live,
             None => self.start(deadline, None).await?,
         };
-        live.store.data_mut().deadline = deadline;
-        if self.inner.runtime().kind.fuel {
-            let fuel = self.inner.spec().limits.fuel.unwrap_or(u64::MAX);
-            live.store.set_fuel(fuel).map_err(host_error)?;
-        }
-        let output = Arc::clone(&live.store.data().output);
+        live.limit(deadline, self.inner.spec().limits.fuel).map_err(host_error)?;
+        let output = live.output();
         let nobody = &mut |_: Stream, _: &[u8]| {};
         let ended = {
             let _ticking: Ticking = self.inner.ticking();
             let work = self.inner.until_ended(live.command(command));
             drive(work, deadline, &output, self.inner.usage(), nobody).await
         };
-        let refused = live.store.data().limiter.refused;
+        let refused = live.was_refused_memory();
         let end = match ended {
             None => ExecEnd::TimedOut,
             Some(Err(death)) => return Err(death),
@@ -293,7 +318,7 @@ impl Shell for Session {
 }
 
 /// Copies of all sessions that wait for a command, once those that run one have ended it.
-pub(crate) async fn images(sessions: Vec<Weak<Mutex<Option<Live>>>>) -> Vec<SessionImage> {
+pub(crate) async fn images(sessions: Vec<Weak<Slot>>) -> Vec<SessionImage> {
     let mut images = Vec::new();
     for slot in sessions.iter().filter_map(Weak::upgrade) {
         if let Some(live) = slot.lock().await.as_mut() {
