@@ -393,7 +393,7 @@ impl Desktop {
         let env = &mut task.parameters["program"]["env"];
         env["OSWORLD"] = json!(format!("http://127.0.0.1:{}", self.port));
         env["OSWORLD_REVERT"] = json!(revert);
-        env["OSWORLD_WAIT_SECS"] = json!("20");
+        env["OSWORLD_WAIT_SECS"] = json!("120");
         env["OSWORLD_RETRY_SECS"] = json!("0.05");
         let mut given = json!({ "pause": 0, "start_pause": 0, "end_pause": 0 });
         for (name, value) in what.as_object().unwrap() {
@@ -426,18 +426,22 @@ async fn a_desktop_is_played_over_the_interface_of_osworlds_server() {
         "config": [
             { "type": "execute", "parameters": { "command": "printf 'c\na\nb\n' > letters", "shell": true } },
             { "type": "open", "parameters": { "path": "~/letters" } },
+            { "type": "upload_file", "parameters": { "files": [{ "local_path": "env.toml", "path": "~/more/env.toml" }] } },
+            { "type": "change_wallpaper", "parameters": { "path": "~/more/env.toml" } },
         ],
         "evaluator": {
             "postconfig": [{ "type": "activate_window", "parameters": { "window_name": "letters" } }],
-            "func": ["check_list", "exact_match"],
+            "func": ["check_list", "exact_match", "check_moved_jpgs"],
             "conj": "and",
             "result": [
                 { "type": "vm_file", "path": "~/letters", "dest": "letters" },
                 { "type": "vm_command_line", "command": ["cat", "~/letters"] },
+                { "type": "list_directory", "path": "/home/more" },
             ],
             "expected": [
                 { "type": "rule", "rules": { "expect": ["^a$"], "unexpect": ["^d$"] } },
                 { "type": "rule", "rules": { "expected": "a\nb\nc\n" } },
+                { "type": "rule", "rules": { "expected": ["env.toml"] } },
             ],
         },
     });

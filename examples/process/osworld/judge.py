@@ -1,6 +1,7 @@
 """How a task of OSWorld is judged: what has come of it is fetched from the computer and held against what was expected."""
 
 import importlib
+import sys
 
 import getters
 import metrics
@@ -30,7 +31,9 @@ def metric_of(name):
         return metrics.METRICS[name][0]
     try:
         return getattr(importlib.import_module(PACKAGE), name, None)
-    except ImportError:
+    except Exception as error:
+        # Of what it needs, anything can be missing.
+        print(f"could not load {PACKAGE}: {type(error).__name__}: {error}", file=sys.stderr)
         return None
 
 
@@ -96,8 +99,10 @@ def measure(here, name, result, expected, options, note):
     if given[0] is None:
         note(f"metric `{name}`: there is nothing to judge")
         return 0.0
+    # What OSWorld's own raise is their matter.
+    unreadable = metrics.UNREADABLE if name in metrics.METRICS else Exception
     try:
         return min(1.0, max(0.0, float(metric_of(name)(*given, **options))))
-    except metrics.UNREADABLE as error:
+    except unreadable as error:
         note(f"metric `{name}` could not read what is there: {type(error).__name__}: {error}")
         return 0.0

@@ -61,14 +61,14 @@ class Machine:
             raise MachineError(f"{method} {path} was answered with more than {MOST_BYTES} bytes")
         return got
 
-    def json(self, method, path, timeout=60, **body):
+    def json(self, method, path, /, timeout=60, **body):
         got = self.ask(method, path, json.dumps(body).encode() if method == "POST" else None, timeout=timeout)
         try:
             return json.loads(got)
         except ValueError as error:
             raise MachineError(f"{method} {path} was answered with what is no JSON: {got[:200]!r}") from error
 
-    def field(self, method, path, name, **body):
+    def field(self, method, path, name, /, **body):
         """A field of an answer."""
         got = self.json(method, path, **body)
         if not isinstance(got, dict) or name not in got:

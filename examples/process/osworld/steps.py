@@ -102,7 +102,7 @@ def body(**given):
     return json.dumps(given).encode()
 
 
-def post(here, path, **given):
+def post(here, path, /, **given):
     here.machine.ask("POST", f"/setup/{path}", body(**given), timeout=COMMAND_SECS)
 
 
