@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Records visits of WebShop, for `shop/src/conformance.rs`.
+"""Records visits of WebShop, for `spar conformance shop`.
 
     pip install flask beautifulsoup4 thefuzz rich tqdm
     python3 scripts/record_shop.py CHECKOUT shop/tests/webshop.json [SEED [VISITS]]

@@ -107,6 +107,7 @@ pub use search::Search;
 pub use seat_accounts::SeatAccounts;
 pub use shop::Shop;
 pub use spar_puzzles::replay_traces as replay_puzzles;
+pub use spar_shop::replay_visits;
 pub use sql::Sql;
 pub use swe::Swe;
 pub use tau2::Tau2;

@@ -93,8 +93,7 @@ impl Catalogue {
         })
     }
 
-    /// A catalogue of what tests have loaded.
-    #[cfg(test)]
+    /// A catalogue of what is loaded already.
     pub(crate) fn from_loaded(products: LoadedProducts, index: SearchIndex) -> Self {
         Self::of(Products::Loaded(products), index)
     }

@@ -144,10 +144,32 @@ impl LoadedProducts {
             (Some(GoalSource::Human), None) => return Err(missing("`items_human_ins.json`")),
             (None | Some(GoalSource::Synthetic), _) => None,
         };
-        let mut about: HashMap<String, ItemAttributes> = read(&files.attributes)?;
-        let mut said: Option<HashMap<String, Vec<HumanInstruction>>> =
-            source.map(|path| read(path)).transpose()?;
-        let items: Vec<Item> = read(&files.products)?;
+        let about = read(&files.attributes)?;
+        let said = source.map(|path| read(path)).transpose()?;
+        Self::of(read(&files.products)?, about, said, &files.products)
+    }
+
+    /// What the files would hold, as values; with no `instructions` goals are made from attributes and options. `path` is
+    /// where they come from, for errors.
+    pub(crate) fn from_values(
+        items: &serde_json::Value,
+        attributes: &serde_json::Value,
+        instructions: Option<&serde_json::Value>,
+        path: &Path,
+    ) -> Result<(Self, SearchIndex), ShopError> {
+        let form = |source| ShopError::Form { path: path.to_owned(), source };
+        let items = Vec::deserialize(items).map_err(form)?;
+        let about = HashMap::deserialize(attributes).map_err(form)?;
+        let said = instructions.map(HashMap::deserialize).transpose().map_err(form)?;
+        Self::of(items, about, said, path)
+    }
+
+    fn of(
+        items: Vec<Item>,
+        mut about: HashMap<String, ItemAttributes>,
+        mut said: Option<HashMap<String, Vec<HumanInstruction>>>,
+        path: &Path,
+    ) -> Result<(Self, SearchIndex), ShopError> {
         let mut seen = HashSet::new();
         let (mut products, mut goals) = (Vec::new(), Vec::new());
         let (mut vocabulary, mut index) = (Vocabulary::default(), IndexBuilder::default());
@@ -162,7 +184,7 @@ impl LoadedProducts {
             }
             let mut about = about.remove(&item.asin);
             let attributes = about.as_mut().and_then(|about| about.attributes.take());
-            let product = product(item, attributes, &files.products)?;
+            let product = product(item, attributes, path)?;
             words.clear();
             vocabulary.add(&document(&product), &mut words);
             index.add(&mut words);

@@ -32,7 +32,6 @@
 mod action;
 mod catalogue;
 mod colors;
-#[cfg(test)]
 mod conformance;
 mod error;
 mod files;
@@ -51,6 +50,7 @@ mod session;
 
 pub use action::ShopAction;
 pub use catalogue::Catalogue;
+pub use conformance::{VisitsReport, replay_visits};
 pub use error::ShopError;
 pub use files::{GoalSource, WebShopFiles};
 pub use fuzzy::token_set_ratio;

@@ -193,8 +193,7 @@ impl Session {
         }
     }
 
-    /// Puts all products, up to fifty, in the place of what was found.
-    #[cfg(test)]
+    /// Puts all products, up to fifty, in the place of what was found: recordings have no search of their own.
     pub(crate) fn find_all(&mut self) {
         let all = self.catalogue.len().min(crate::catalogue::MOST_FOUND) as u32;
         self.found = (0..all).collect();

@@ -112,6 +112,20 @@ pub(crate) const RECORDED: &[Recorded] = &[
         },
     },
     Recorded {
+        name: "shop",
+        about: "Visits of WebShop: its goals, prices, pages, clicks and rewards",
+        replay: |_, traces| {
+            let report = spar::envs::replay_visits(traces)?;
+            Ok(Report {
+                files: report.files,
+                traces: report.traces,
+                records: report.records,
+                mismatches: report.mismatches,
+                described: report.described,
+            })
+        },
+    },
+    Recorded {
         name: "miniwob",
         about: "What BrowserGym shows of MiniWoB++'s tasks, with goals, rewards and ends, in a real browser",
         replay: |_, traces| {

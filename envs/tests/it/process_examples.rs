@@ -103,7 +103,7 @@ async fn programs_in_python_keep_to_the_protocol_many_at_a_time() {
 fn the_helper_of_the_example_is_that_of_the_skeleton() {
     let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
     let helper = read("src/commands/env/skeletons/python/spar_env.py");
-    for example in ["android-world", "python-gymnasium", "science-world"] {
+    for example in ["android-world", "osworld", "python-gymnasium", "science-world"] {
         assert_eq!(read(&format!("examples/process/{example}/spar_env.py")), helper);
     }
     let guess = read("examples/process/python-guess/guess.py");
@@ -355,6 +355,276 @@ async fn a_phone_is_played_over_the_interface_of_androidworlds_server() {
     let mut lost = open_environment(&task, &resources).unwrap();
     env.close().await.unwrap();
     assert!(lost.reset(Seed::from_u64(1)).await.is_err());
+    lost.close().await.unwrap();
+    resources.close_programs().await;
+}
+
+/// A server of OSWorld's interface with a desktop of its own, and the variables by which the example finds it.
+struct Desktop {
+    _server: Ended,
+    _folder: tempfile::TempDir,
+    port: u16,
+}
+
+impl Desktop {
+    fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let server = root().join("envs/tests/fixtures/osworld_server.py");
+        let mut command = Command::new("python3");
+        command.arg(server).arg(folder.path()).stdout(Stdio::piped());
+        let mut server = command.spawn().map(Ended).unwrap();
+        let mut port = String::new();
+        BufReader::new(server.0.stdout.take().unwrap()).read_line(&mut port).unwrap();
+        Self { _server: server, _folder: folder, port: port.trim().parse().unwrap() }
+    }
+
+    /// The line of sh that asks for something.
+    fn asking(&self, path: &str) -> String {
+        format!(
+            "python3 -c \"import urllib.request as web; web.build_opener(web.ProxyHandler({{}}))\
+             .open('http://127.0.0.1:{}{path}', data=b'')\"",
+            self.port
+        )
+    }
+
+    /// A task on it, with nothing waited for.
+    fn task(&self, revert: &str, what: &serde_json::Value) -> Task {
+        let mut task = suite("examples/process/osworld").task("test", 0).unwrap();
+        let env = &mut task.parameters["program"]["env"];
+        env["OSWORLD"] = json!(format!("http://127.0.0.1:{}", self.port));
+        env["OSWORLD_REVERT"] = json!(revert);
+        env["OSWORLD_WAIT_SECS"] = json!("120");
+        env["OSWORLD_RETRY_SECS"] = json!("0.05");
+        let mut given = json!({ "pause": 0, "start_pause": 0, "end_pause": 0 });
+        for (name, value) in what.as_object().unwrap() {
+            given[name] = value.clone();
+        }
+        task.parameters["task"] = given;
+        task
+    }
+}
+
+/// What an error and its causes say.
+fn told(error: &EnvironmentError) -> String {
+    let cause = std::error::Error::source(error).map(ToString::to_string);
+    format!("{error}: {}", cause.unwrap_or_default())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_desktop_is_played_over_the_interface_of_osworlds_server() {
+    if !has_python() {
+        eprintln!("not run: there is no python3");
+        return;
+    }
+    let desktop = Desktop::start();
+    let revert = desktop.asking("/revert");
+    let resources = Resources::default();
+    let what = json!({
+        "instruction": "Put the letters in order.",
+        "related_apps": ["gedit"],
+        "observation": "screenshot_a11y_tree",
+        "config": [
+            { "type": "execute", "parameters": { "command": "printf 'c\na\nb\n' > letters", "shell": true } },
+            { "type": "open", "parameters": { "path": "~/letters" } },
+            { "type": "upload_file", "parameters": { "files": [{ "local_path": "env.toml", "path": "~/more/env.toml" }] } },
+            { "type": "change_wallpaper", "parameters": { "path": "~/more/env.toml" } },
+        ],
+        "evaluator": {
+            "postconfig": [{ "type": "activate_window", "parameters": { "window_name": "letters" } }],
+            "func": ["check_list", "exact_match", "check_moved_jpgs"],
+            "conj": "and",
+            "result": [
+                { "type": "vm_file", "path": "~/letters", "dest": "letters" },
+                { "type": "vm_command_line", "command": ["cat", "~/letters"] },
+                { "type": "list_directory", "path": "/home/more" },
+            ],
+            "expected": [
+                { "type": "rule", "rules": { "expect": ["^a$"], "unexpect": ["^d$"] } },
+                { "type": "rule", "rules": { "expected": "a\nb\nc\n" } },
+                { "type": "rule", "rules": { "expected": ["env.toml"] } },
+            ],
+        },
+    });
+    let task = desktop.task(&revert, &what);
+    let mut env = open_environment(&task, &resources).unwrap();
+    let sort = "I sort them.\n```python\nimport os\npath = os.path.expanduser('~/letters')\n\
+                lines = sorted(open(path))\nopen(path, 'w').writelines(lines)\n```";
+    for (answers, earned) in
+        [(&[sort, "```DONE```"][..], 1.0), (&["DONE"], 0.0), (&[sort, "FAIL"], 0.0)]
+    {
+        let first = env.reset(Seed::from_u64(1)).await.unwrap();
+        assert_eq!(first.instruction.as_deref(), Some("Put the letters in order."));
+        let [screen] = &first.media[..] else { panic!("{first:?}") };
+        assert_eq!(screen.media_type, "image/png");
+        assert_eq!(screen.bytes().unwrap()[16..24], [0, 0, 0, 40, 0, 0, 0, 20]);
+        assert!(
+            first.text.contains("push-button\tSave\t\"\"\tButton\t\t(3, 4)\t(10, 5)\n"),
+            "{}",
+            first.text
+        );
+        assert!(!first.text.contains("Hidden") && !first.text.contains("panel"), "{}", first.text);
+        for wrong in ["Let me see.", "```python\nprint('never ended')", "```python\n```"] {
+            let step = env.step(&wrong.into()).await.unwrap();
+            assert!(!step.valid && !step.terminated, "{wrong}: {step:?}");
+            assert!(step.observation.text.starts_with("Nothing was done: "), "{step:?}");
+        }
+        let step = env.step(&"```python\nx = y\n```".into()).await.unwrap();
+        assert!(!step.valid && step.observation.text.contains("NameError"), "{step:?}");
+        let (last, others) = answers.split_last().unwrap();
+        for answer in others {
+            let step = env.step(&(*answer).into()).await.unwrap();
+            assert!(
+                step.valid && !step.terminated && step.observation.media.len() == 1,
+                "{step:?}"
+            );
+        }
+        let step = env.step(&(*last).into()).await.unwrap();
+        assert!(step.terminated && step.success == (earned == 1.0), "{step:?}");
+        assert_eq!(step.reward(), earned, "{step:?}");
+    }
+    env.close().await.unwrap();
+    resources.close_programs().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn actions_of_computer_13_are_programs_on_the_desktop() {
+    if !has_python() {
+        eprintln!("not run: there is no python3");
+        return;
+    }
+    let desktop = Desktop::start();
+    let resources = Resources::default();
+    // Judged behind the last of its answers, though the policy says nothing.
+    let actions = [
+        r#"{"action_type": "TYPING", "text": "a<b"}"#,
+        r#"{"action_type": "PRESS", "parameters": {"key": "enter"}}"#,
+        r#"{"action_type": "HOTKEY", "keys": ["ctrl", "s"]}"#,
+        r#"{"action_type": "CLICK", "x": 3, "y": 4, "button": "right", "num_clicks": 2}"#,
+        r#"{"action_type": "SCROLL", "dy": -3}"#,
+        "WAIT",
+        r#"```json
+{"action_type": "DRAG_TO", "x": 40, "y": 0}
+```"#,
+    ];
+    let mouse = "[\"click\", {\"x\": 3, \"y\": 4, \"button\": \"right\", \"clicks\": 2}]\n[\"vscroll\", -3, {}]\n\
+                 [\"dragTo\", 40, 0, {\"duration\": 1.0, \"button\": \"left\", \"mouseDownUp\": true}]\n";
+    let wrong = [
+        "```python\npyautogui.click()\n```",
+        r#"{"action_type": "FLY"}"#,
+        r#"{"action_type": "CLICK", "x": 3}"#,
+        r#"{"action_type": "CLICK", "x": 41, "y": 3}"#,
+        r#"{"action_type": "PRESS", "key": "any"}"#,
+        r#"{"action_type": "SCROLL"}"#,
+        r#"{"action_type": "TYPING", "text": "a", "speed": 2}"#,
+    ];
+    let what = json!({
+        "instruction": "Do as you like.",
+        "action_space": "computer_13",
+        "terminal": true,
+        "max_steps": actions.len() + wrong.len(),
+        "evaluator": {
+            "func": ["exact_match", "exact_match"],
+            "result": [
+                { "type": "vm_command_line", "command": "cat typed" },
+                { "type": "vm_command_line", "command": "cat mouse" },
+            ],
+            "expected": [
+                { "type": "rule", "rules": { "expected": "a<b\n[ctrl+s]" } },
+                { "type": "rule", "rules": { "expected": mouse } },
+            ],
+        },
+    });
+    let mut env = open_environment(&desktop.task("", &what), &resources).unwrap();
+    let first = env.reset(Seed::from_u64(1)).await.unwrap();
+    assert!(first.text.ends_with("Terminal:\n$ ls"), "{}", first.text);
+    for wrong in wrong {
+        let step = env.step(&wrong.into()).await.unwrap();
+        assert!(!step.valid && !step.terminated, "{wrong}: {step:?}");
+    }
+    let (last, others) = actions.split_last().unwrap();
+    for action in others {
+        let step = env.step(&(*action).into()).await.unwrap();
+        assert!(step.valid && !step.terminated, "{action}: {step:?}");
+    }
+    let step = env.step(&(*last).into()).await.unwrap();
+    assert!(step.terminated && step.success && step.reward() == 1.0, "{step:?}");
+    // Nobody has brought the desktop back.
+    let error = env.reset(Seed::from_u64(1)).await.map(|_| ()).unwrap_err();
+    assert!(told(&error).contains("OSWORLD_REVERT"), "{}", told(&error));
+    env.close().await.unwrap();
+    resources.close_programs().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_osworlds_server_cannot_do_fails_the_episode_by_name() {
+    if !has_python() {
+        eprintln!("not run: there is no python3");
+        return;
+    }
+    let desktop = Desktop::start();
+    let revert = desktop.asking("/revert");
+    let resources = Resources::default();
+    let reset = async |what: serde_json::Value| {
+        let mut env = open_environment(&desktop.task(&revert, &what), &resources).unwrap();
+        let begun = env.reset(Seed::from_u64(1)).await.map(|_| ());
+        env.close().await.unwrap();
+        begun.map_err(|error| told(&error))
+    };
+    let infeasible = json!({ "func": "infeasible" });
+    let opens = json!([{ "type": "chrome_open_tabs", "parameters": { "urls_to_open": ["x"] } }]);
+    let tabs = json!({ "type": "open_tabs_info" });
+    let rule = json!({ "type": "rule", "rules": { "expected": "x" } });
+    // Told before anything is done.
+    for (what, part) in [
+        (
+            json!({ "instruction": "x", "config": opens, "evaluator": infeasible }),
+            "`chrome_open_tabs`",
+        ),
+        (
+            json!({ "instruction": "x", "evaluator": { "func": "exact_match", "result": tabs, "expected": rule } }),
+            "`open_tabs_info`",
+        ),
+        (
+            json!({ "instruction": "x", "evaluator": { "func": "compare_sounds", "result": tabs } }),
+            "metric `compare_sounds`",
+        ),
+        (json!({ "instruction": "x", "evaluator": infeasible, "speed": 2 }), "`speed`"),
+        (
+            json!({ "instruction": "x", "evaluator": infeasible, "observation": "som" }),
+            "observation",
+        ),
+    ] {
+        let error = reset(what).await.unwrap_err();
+        assert!(error.contains(part), "{error}");
+    }
+    // By the server, at a step that is named.
+    let open = json!([{ "type": "open", "parameters": { "path": "/nowhere" } }]);
+    let error = reset(json!({ "instruction": "x", "config": open, "evaluator": infeasible }));
+    let error = error.await.unwrap_err();
+    assert!(
+        error.contains("step 1 (`open`) was not carried out") && error.contains("404"),
+        "{error}"
+    );
+    // What is refused before judging is for the judge to see.
+    let what =
+        json!({ "instruction": "x", "evaluator": { "func": "infeasible", "postconfig": open } });
+    let mut env = open_environment(&desktop.task(&revert, &what), &resources).unwrap();
+    env.reset(Seed::from_u64(1)).await.unwrap();
+    let step = env.step(&"FAIL".into()).await.unwrap();
+    assert!(step.terminated && step.success, "{step:?}");
+    assert!(step.observation.text.contains("step before judging 1 (`open`)"), "{step:?}");
+    // A screen that cannot be had, in the middle of an episode; at last a computer that is not there.
+    env.reset(Seed::from_u64(1)).await.unwrap();
+    assert!(Command::new("sh").args(["-c", &desktop.asking("/break")]).status().unwrap().success());
+    let error = env.step(&"WAIT".into()).await.map(|_| ()).unwrap_err();
+    assert!(told(&error).contains("no picture"), "{}", told(&error));
+    env.close().await.unwrap();
+    let mut task = desktop.task("", &json!({ "instruction": "x", "evaluator": infeasible }));
+    task.parameters["program"]["env"]["OSWORLD"] = json!("http://127.0.0.1:9");
+    task.parameters["program"]["env"]["OSWORLD_WAIT_SECS"] = json!("0.1");
+    let mut lost = open_environment(&task, &resources).unwrap();
+    let error = lost.reset(Seed::from_u64(1)).await.map(|_| ()).unwrap_err();
+    assert!(told(&error).contains("is OSWorld's virtual machine up at"), "{}", told(&error));
     lost.close().await.unwrap();
     resources.close_programs().await;
 }

@@ -232,7 +232,9 @@ def serve(kind):
         try:
             answer = _answer(kind, sessions, request)
             text = json.dumps({"id": number, **answer}, allow_nan=False)
-        except Exception:
-            text = json.dumps({"id": number, "error": traceback.format_exc(limit=-4)})
+        except Exception as error:
+            # What is shown of it is the beginning.
+            said = "".join(traceback.format_exception_only(type(error), error))
+            text = json.dumps({"id": number, "error": said + traceback.format_exc(limit=-4)})
         out.write(text + "\n")
         out.flush()

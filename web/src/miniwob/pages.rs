@@ -14,11 +14,25 @@ pub const MINIWOB_VARIABLE: &str = "SPAR_MINIWOB";
 /// The origin of the pages, for which nobody but [`Pages`] answers.
 pub const ORIGIN: &str = "http://miniwob.test";
 
+/// What scripts say that keep something beyond their page.
+const KEEPING: [&str; 9] = [
+    "localStorage",
+    "sessionStorage",
+    "document.cookie",
+    "cookieStore",
+    "indexedDB",
+    "openDatabase",
+    "caches.",
+    "getDirectory",
+    "serviceWorker",
+];
+
 /// The pages of MiniWoB++ in memory. They are all that its windows see.
 #[derive(Debug)]
 pub struct Pages {
     files: HashMap<String, Arc<[u8]>>,
     tasks: Vec<String>,
+    keep_anything: bool,
 }
 
 impl Pages {
@@ -101,7 +115,24 @@ impl Pages {
         if tasks.is_empty() {
             return Err(refuse(format!("`{}` has no pages", path.display())));
         }
-        Ok(Self { files, tasks })
+        // Those that MiniWoB++ comes with keep nothing; others may be given.
+        let keeps = |file: &[u8]| {
+            KEEPING.iter().any(|word| memchr::memmem::find(file, word.as_bytes()).is_some())
+        };
+        let is_text = |path: &str| path.ends_with(".html") || path.ends_with(".js");
+        let keep_anything = files.iter().any(|(path, file)| is_text(path) && keeps(file));
+        Ok(Self { files, tasks, keep_anything })
+    }
+
+    /// Whether any of the pages may keep something beyond itself, such as a cookie.
+    pub(super) fn keep_anything(&self) -> bool {
+        self.keep_anything
+    }
+
+    /// The same pages, as if they kept something.
+    #[cfg(test)]
+    pub(super) fn keeping(&self) -> Self {
+        Self { files: self.files.clone(), tasks: self.tasks.clone(), keep_anything: true }
     }
 
     /// The names of the tasks, sorted.
@@ -185,6 +216,9 @@ mod tests {
         }
         let pages = Pages::open(folder.path()).unwrap();
         assert_eq!(pages.tasks(), ["click-test"]);
+        assert!(!pages.keep_anything());
+        std::fs::write(html.join("core/more.js"), "window.localStorage.x = 1").unwrap();
+        assert!(Pages::open(folder.path()).unwrap().keep_anything());
         let pictures =
             ["one", "two"].map(|name| format!("http://miniwob.test/common/b/{name}.png"));
         assert_eq!(pages.pictures("click-test"), pictures);

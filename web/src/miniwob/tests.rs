@@ -86,6 +86,8 @@ async fn chromium_miniwob_loads_its_tasks_and_equal_seeds_show_equal_pages() {
 #[ignore = "needs Chromium"]
 async fn chromium_miniwob_windows_know_nothing_of_episodes_before() {
     let Some(pages) = pages() else { return };
+    assert!(!pages.keep_anything(), "MiniWoB++'s own pages keep nothing");
+    let pages = Arc::new(pages.keeping());
     let browsers = browsers();
     let (first, second) = ("click-button", "click-link");
     let store = "document.cookie = 'a=1'; localStorage.a = 1; sessionStorage.a = 1;";
