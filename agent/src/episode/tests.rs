@@ -1,14 +1,15 @@
 //! What becomes of episodes.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::json;
 use spar_core::{
-    Action, Boundary, Completion, CompletionRequest, EndReason, Limit, Message, Observation,
-    Policy, PolicyError, PolicyVersion, RewardPart, Role, Sample, Seat, Seed, Source, Spend, Step,
-    StopCause, Trajectory, Verdict,
+    Action, Boundary, Completion, CompletionRequest, EndReason, GrammarSource, Limit, Message,
+    Observation, Policy, PolicyError, PolicyVersion, RewardPart, Role, Sample, SampledTokens, Seat,
+    Seed, Source, Spend, Step, StopCause, Trajectory, Verdict,
 };
 use spar_envs::{Environment, EnvironmentError, ReasoningGym, TimeRules};
 use spar_tasks::Task;
@@ -18,7 +19,7 @@ use super::*;
 use crate::contexts::said_in;
 use crate::fake_environment::{FakeEnvironment, fake_task};
 use crate::policies::{RandomPolicy, ScriptedPolicy};
-use crate::samples::cut_samples;
+use crate::samples::{DemonstrationConfig, cut_samples, demonstration_samples};
 use crate::spend::EpisodeTally;
 use crate::{ContextConfig, EpisodeConfig, Guide, ParserChoice, RollIn};
 
@@ -146,6 +147,60 @@ async fn guides_leave_demonstrations() {
     }
     let trajectory = run(Player::Oracle { encoder: None }, &EpisodeConfig::default()).await;
     assert!(trajectory.success && trajectory.turns[0].sampled.ids.is_empty());
+}
+
+/// A policy that is forced to its first token by whatever grammar.
+struct Held;
+
+#[async_trait]
+impl Policy for Held {
+    fn name(&self) -> &str {
+        "held"
+    }
+
+    fn encode(&self, _: Option<&Message>, _: &Message) -> Vec<u32> {
+        vec![1, 2]
+    }
+
+    async fn encode_answer_in(
+        &self,
+        _: &str,
+        grammar: Arc<GrammarSource>,
+    ) -> Result<SampledTokens, PolicyError> {
+        Ok(SampledTokens {
+            allowed: vec![vec![7], Vec::new()],
+            grammar: Some(grammar.hash()),
+            ..SampledTokens::unrestricted(vec![7, 8])
+        })
+    }
+
+    async fn complete(&self, _: CompletionRequest) -> Result<Completion, PolicyError> {
+        unreachable!("it is shown what to say")
+    }
+}
+
+#[tokio::test]
+async fn demonstrations_have_the_tokens_that_a_grammar_has_them_sampled_in() {
+    let grammar = Arc::new(GrammarSource::regex("[a-z ]+"));
+    let config = EpisodeConfig {
+        grammar: Some(grammar.clone()),
+        constrain_to_admissible: false,
+        ..EpisodeConfig::default()
+    };
+    let trajectory = run(Player::Oracle { encoder: Some(&Held) }, &config).await;
+    assert!(trajectory.success && trajectory.turns.len() == 3);
+    for turn in &trajectory.turns {
+        assert_eq!(turn.sampled.allowed, [vec![7], Vec::new()]);
+    }
+    assert_eq!(trajectory.grammars.get(&grammar.hash()), Some(&grammar));
+    let samples = demonstration_samples(&trajectory, &DemonstrationConfig::default()).unwrap();
+    let places = samples[0].grammars[0].places.clone();
+    assert_eq!(samples[0].tokens[places.clone()], [7, 8]);
+    assert_eq!(samples[0].cross_entropy_weights[places], [0.0, 1.0]);
+    // Chosen from a list, an answer is held to no grammar.
+    let config = EpisodeConfig { constrain_to_admissible: true, ..config };
+    let trajectory = run(Player::Oracle { encoder: Some(&Held) }, &config).await;
+    assert_eq!((&*trajectory.turns[0].sampled.ids, trajectory.grammars.len()), (&[1, 2][..], 0));
 }
 
 #[tokio::test]

@@ -97,7 +97,8 @@ impl Hardest {
         }
         // 2. One pass over it.
         let model = DecoderGradient::of(run.model.trained.clone(), 1.0)
-            .with_activation_bytes(stage.trainer.activation_bytes());
+            .with_activation_bytes(stage.trainer.activation_bytes())
+            .with_grammars(run.policy.grammars().clone());
         let iterations = stage.iterations.max(1) as f32;
         let pass = Pass {
             epoch: 0,

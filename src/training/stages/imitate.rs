@@ -296,7 +296,8 @@ impl Imitation {
     ) -> anyhow::Result<()> {
         let config = &self.config;
         let model = DecoderGradient::of(run.model.trained.clone(), 1.0)
-            .with_activation_bytes(config.trainer.activation_bytes());
+            .with_activation_bytes(config.trainer.activation_bytes())
+            .with_grammars(run.policy.grammars().clone());
         let progress = |epochs: usize| {
             let within = epochs as f32 / config.trainer.epochs as f32;
             (step.done as f32 + within) / config.iterations as f32
