@@ -342,8 +342,8 @@ mod tests {
     #[test]
     fn files_of_another_form_are_told_by_name() {
         let folder = std::env::temp_dir().join(format!("spar-shop-forms-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
+        fs::create_dir_all(&folder).unwrap();
+        let write = |name: &str, text: &str| fs::write(folder.join(name), text).unwrap();
         let told = |goals| {
             let error = LoadedProducts::load(&folder, goals).map(|_| ()).unwrap_err();
             let cause = std::error::Error::source(&error).map(ToString::to_string);
@@ -371,6 +371,6 @@ mod tests {
             assert!(told(None).contains(expected), "{}", told(None));
         }
         assert!(told(Some(GoalSource::Human)).contains("items_human_ins.json"));
-        std::fs::remove_dir_all(&folder).unwrap();
+        fs::remove_dir_all(&folder).unwrap();
     }
 }
