@@ -3,6 +3,7 @@
 //! Messages are those of TextArena 0.7.4 (MIT), word for word.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -19,8 +20,9 @@ const OPERATORS: [char; 4] = ['+', '-', '*', '/'];
 const BIG: [i64; 4] = [25, 50, 75, 100];
 /// Combinations that a search looks at, at the most.
 const MAX_NODES: u32 = 3_000_000;
-/// Draws of numbers and target among which one that can be reached is looked for.
-const MAX_DRAWS: u32 = 200;
+/// Draws of numbers and target among which one that can be reached is looked for, at least, and at most while their searches are
+/// short together.
+const DRAWS: Range<u32> = 200..10_000;
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -267,11 +269,18 @@ impl Rules for Countdown {
     }
 
     fn begin(&mut self, table: &mut Table) {
-        for _ in 0..MAX_DRAWS {
+        let mut nodes = 0;
+        for draws in 1..=DRAWS.end {
             self.draw(table);
-            if !self.settings.solvable
-                || Search::new(self.target, &self.numbers).reaches(&self.numbers)
-            {
+            if !self.settings.solvable {
+                break;
+            }
+            let mut search = Search::new(self.target, &self.numbers);
+            if search.reaches(&self.numbers) {
+                break;
+            }
+            nodes += u64::from(search.nodes);
+            if draws >= DRAWS.start && nodes > u64::from(MAX_NODES) {
                 break;
             }
         }
