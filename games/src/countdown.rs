@@ -172,7 +172,8 @@ impl Search {
                     self.nodes += 1;
                     self.path.push(Move { i, j, operator });
                     let distance = (result - self.target).abs();
-                    if distance < self.best.0 {
+                    // What is at hand is as near, and no way.
+                    if distance < self.best.0 || distance == 0 {
                         self.best = (distance, self.path.clone());
                     }
                     if distance == 0 {

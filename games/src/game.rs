@@ -431,6 +431,19 @@ mod tests {
         }
     }
 
+    /// A target may be at hand, and few pairs reach one.
+    #[test]
+    fn pairs_that_can_be_solved_are() {
+        let settings =
+            json!({ "big": 0, "small": 2, "min_target": 2, "max_target": 100, "solvable": true });
+        for seed in 0..300 {
+            let mut game = Game::open("countdown", &settings).unwrap();
+            game.begin(seed);
+            let action = game.oracle().unwrap();
+            assert!(game.act(&action).unwrap() && game.is_solved(), "seed {seed}: {action}");
+        }
+    }
+
     #[test]
     fn settings_that_are_wrong_are_refused_with_what_is_allowed() {
         for (game, settings, told) in [
