@@ -20,6 +20,19 @@ pub struct Random {
     used: usize,
 }
 
+/// The state that `init_by_array` mixes a key into: that of seed 19650218, the same for all keys.
+const BEFORE_KEY: [u32; N] = {
+    let mut state = [0_u32; N];
+    state[0] = 19_650_218;
+    let mut i = 1;
+    while i < N {
+        let last = state[i - 1];
+        state[i] = 1_812_433_253_u32.wrapping_mul(last ^ (last >> 30)).wrapping_add(i as u32);
+        i += 1;
+    }
+    state
+};
+
 impl std::fmt::Debug for Random {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Random").field("used", &self.used).finish_non_exhaustive()
@@ -59,12 +72,7 @@ impl Random {
 
     /// `init_by_array` of the reference implementation.
     fn from_words(key: &[u32]) -> Self {
-        let mut state = [0_u32; N];
-        state[0] = 19_650_218;
-        for i in 1..N {
-            let last = state[i - 1];
-            state[i] = 1_812_433_253_u32.wrapping_mul(last ^ (last >> 30)).wrapping_add(i as u32);
-        }
+        let mut state = BEFORE_KEY;
         let (mut i, mut j) = (1, 0);
         for _ in 0..N.max(key.len()) {
             let last = state[i - 1];
@@ -72,7 +80,11 @@ impl Random {
                 .wrapping_add(key[j])
                 .wrapping_add(j as u32);
             i += 1;
-            j = (j + 1) % key.len();
+            // A remainder would take longer than all the rest of a step.
+            j += 1;
+            if j == key.len() {
+                j = 0;
+            }
             if i >= N {
                 state[0] = state[N - 1];
                 i = 1;
