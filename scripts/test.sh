@@ -179,7 +179,7 @@ run() {
 }
 # Those that are ignored because they need something that is there: words in their names and, behind --, what leaves
 # out those that need what is not.
-ignored() { bounded 2700 cargo test --workspace --locked --no-fail-fast --lib --tests -- --ignored "$@"; }
+ignored() { bounded 1500 cargo test --workspace --locked --no-fail-fast --lib --tests -- --ignored "$@"; }
 # The words of what is there, of the needs in `$@`, and of what is not, of all.
 find_words() {
     words=() without=() skipped=()

@@ -3,7 +3,6 @@
 //! Messages are those of TextArena 0.7.4 (MIT), word for word.
 
 use std::collections::HashSet;
-use std::ops::Range;
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -20,9 +19,9 @@ const OPERATORS: [char; 4] = ['+', '-', '*', '/'];
 const BIG: [i64; 4] = [25, 50, 75, 100];
 /// Combinations that a search looks at, at the most.
 const MAX_NODES: u32 = 3_000_000;
-/// Draws of numbers and target among which one that can be reached is looked for, at least, and at most while their searches are
-/// short together.
-const DRAWS: Range<u32> = 200..10_000;
+/// Draws of numbers and target among which one that can be reached is looked for, and what they may look at together.
+const MAX_DRAWS: u32 = 10_000;
+const MAX_NODES_OF_DRAWS: u32 = 10 * MAX_NODES;
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -271,17 +270,15 @@ impl Rules for Countdown {
 
     fn begin(&mut self, table: &mut Table) {
         let mut nodes = 0;
-        for draws in 1..=DRAWS.end {
+        for _ in 0..MAX_DRAWS {
             self.draw(table);
             if !self.settings.solvable {
                 break;
             }
             let mut search = Search::new(self.target, &self.numbers);
-            if search.reaches(&self.numbers) {
-                break;
-            }
-            nodes += u64::from(search.nodes);
-            if draws >= DRAWS.start && nodes > u64::from(MAX_NODES) {
+            let is_reached = search.reaches(&self.numbers);
+            nodes += search.nodes;
+            if is_reached || nodes > MAX_NODES_OF_DRAWS {
                 break;
             }
         }

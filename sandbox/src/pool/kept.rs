@@ -71,10 +71,21 @@ pub(super) async fn keep(
     inner: &Arc<Inner>,
     core: &Arc<Core>,
 ) -> Result<PooledSnapshot, SandboxError> {
-    let (sender, receiver) = oneshot::channel();
+    let (mut sender, receiver) = oneshot::channel();
     let (pool, core) = (Arc::clone(inner), Arc::clone(core));
     inner.spawn(async move {
-        let kept = core.sandbox.snapshot().await;
+        let mut snapshot = core.sandbox.snapshot();
+        let kept = tokio::select! {
+            kept = &mut snapshot => kept,
+            // Whoever has left bounds it no more.
+            () = sender.closed() => match timeout(pool.config.close(), snapshot).await {
+                Ok(kept) => kept,
+                Err(_) => {
+                    tracing::warn!("gave up a snapshot that nobody waits for and that does not end");
+                    return;
+                }
+            },
+        };
         if let Err(error) = &kept {
             pool.suspect(core.sandbox.engine(), error);
         }

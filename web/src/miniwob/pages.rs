@@ -119,8 +119,8 @@ impl Pages {
         let keeps = |file: &[u8]| {
             KEEPING.iter().any(|word| memchr::memmem::find(file, word.as_bytes()).is_some())
         };
-        let is_text = |path: &str| path.ends_with(".html") || path.ends_with(".js");
-        let keep_anything = files.iter().any(|(path, file)| is_text(path) && keeps(file));
+        // Whatever its name, a file may be a script.
+        let keep_anything = files.iter().any(|(_, file)| keeps(file));
         Ok(Self { files, tasks, keep_anything })
     }
 
