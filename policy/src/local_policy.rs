@@ -271,7 +271,14 @@ impl Policy for LocalPolicy {
         let Some(Constraint::Grammar(grammar)) = self.constraint(None, Some(grammar)).await? else {
             return Ok(SampledTokens::unrestricted(self.encode_answer(text)));
         };
-        Ok(match grammar.spell(&self.tokenizer, text) {
+        // A large vocabulary is gone through for every token that would be drawn.
+        let (tokenizer, said) = (Arc::clone(&self.tokenizer), text.to_owned());
+        let spelled = tokio::task::spawn_blocking(move || grammar.spell(&tokenizer, &said)).await;
+        let spelled = spelled.map_err(|error| PolicyError::Unsupported {
+            name: self.name.to_string(),
+            what: format!("to spell an answer in a grammar: {error}"),
+        })?;
+        Ok(match spelled {
             Some(spelled) => SampledTokens {
                 allowed: spelled.allowed,
                 grammar: Some(hash),

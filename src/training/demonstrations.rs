@@ -11,7 +11,7 @@ use spar_agent::{
     CollectConfig, CollectRequest, Collection, EpisodeConfig, Guide, OpenEnvironment, RollIn,
     Seating, SharedPlayer, collect_groups,
 };
-use spar_core::{EndReason, Limit, Policy, Role, Seed, ToolSpec, Trajectory};
+use spar_core::{EndReason, Limit, Policy, Role, Seed, Source, ToolSpec, Trajectory};
 use spar_envs::shuffled_tasks;
 use spar_policy::tool_words;
 use spar_tasks::samplers::{KnownTask, TaskOrder};
@@ -134,6 +134,22 @@ pub(super) fn imitated(collection: &Collection, unsolved: bool) -> Vec<&Trajecto
 /// Whether a demonstration is longer than the model reads, so that only its beginning is there.
 pub(super) fn is_cut_off(trajectory: &Trajectory) -> bool {
     trajectory.end == EndReason::Truncated { limit: Limit::Context }
+}
+
+/// Whether a demonstration has an answer that the grammar of `episode` does not allow: a policy that is held to it says the same in other
+/// tokens, or not at all. What is chosen from a list is held to that instead.
+pub(super) fn is_outside_grammar(trajectory: &Trajectory, episode: &EpisodeConfig) -> bool {
+    let is_held = episode.tool_grammar.is_some() || episode.grammar.is_some();
+    let is_chosen =
+        episode.constrain_to_admissible && trajectory.first_observation.admissible.is_some();
+    is_held
+        && !is_chosen
+        && trajectory.turns.iter().any(|turn| {
+            let sampled = &turn.sampled;
+            turn.source == Source::Demonstrated
+                && !sampled.ids.is_empty()
+                && sampled.grammar.is_none()
+        })
 }
 
 /// All that is said in episodes of random actions on a stage's first tasks; nothing where it needs no suite.
@@ -353,5 +369,31 @@ mod tests {
         let collection = Collection { groups: vec![group(vec![cut_off])], ..Collection::default() };
         assert_eq!(imitated(&collection, false).len(), 1);
         assert!(!crate::recipe::ImitateConfig::default().imitate_unsolved);
+    }
+
+    #[test]
+    fn demonstrations_outside_of_the_grammar_are_seen() {
+        let grammar = Arc::new(spar_core::GrammarSource::regex("x"));
+        let record = serde_json::json!({
+            "version": 3, "episode": 1, "task": "t", "environment": "e", "seed": Seed::from_u64(5), "policy": "oracle",
+            "first_observation": { "text": "", "state_key": "" }, "end": { "kind": "terminated" }, "success": true,
+            "wall_time": { "secs": 0, "nanos": 0 },
+            "turns": [{
+                "prompt": { "kept": 0, "appended": [1] }, "source": "demonstrated", "author": "oracle", "text": "x", "state_key": "",
+                "sampled": { "ids": [2], "logprobs": [0.0], "versions": [0] },
+                "parsed": { "kind": "action", "text": "x" }, "policy_time": { "secs": 0, "nanos": 0 },
+                "step": { "observation": { "text": "", "state_key": "" }, "rewards": [], "terminated": true,
+                    "success": true, "valid": true, "wall_time": { "secs": 0, "nanos": 0 } }
+            }]
+        });
+        let mut shown = Trajectory::from_json(record.to_string().as_bytes()).unwrap();
+        let free = EpisodeConfig::default();
+        let held = EpisodeConfig { grammar: Some(grammar.clone()), ..EpisodeConfig::default() };
+        assert!(is_outside_grammar(&shown, &held) && !is_outside_grammar(&shown, &free));
+        shown.first_observation.admissible = Some(["x".into()].into());
+        assert!(!is_outside_grammar(&shown, &held), "it was chosen from a list");
+        shown.first_observation.admissible = None;
+        shown.turns[0].sampled.grammar = Some(grammar.hash());
+        assert!(!is_outside_grammar(&shown, &held));
     }
 }

@@ -8,9 +8,9 @@ use std::process::{Child, Command, Stdio};
 
 use futures::future::join_all;
 use serde_json::json;
-use spar_core::{Action, Seed};
+use spar_core::{Action, Seed, Step};
 use spar_envs::process::check_program;
-use spar_envs::{EnvironmentError, Resources, open_environment};
+use spar_envs::{Environment, EnvironmentError, Resources, open_environment};
 use spar_tasks::{ProcessSuite, ProgramSandbox, Suite, Task};
 
 fn root() -> PathBuf {
@@ -51,6 +51,19 @@ async fn play(task: &Task, resources: &Resources) -> Result<(u32, bool), Environ
     }
     env.close().await?;
     Ok((task.max_turns, false))
+}
+
+/// What the last of answers brings, behind others that are carried out on a desktop and show it.
+async fn last_step(env: &mut dyn Environment, answers: &[&str]) -> Step {
+    let (last, others) = answers.split_last().unwrap();
+    for answer in others {
+        let step = env.step(&(*answer).into()).await.unwrap();
+        assert!(
+            step.valid && !step.terminated && step.observation.media.len() == 1,
+            "{answer}: {step:?}"
+        );
+    }
+    env.step(&(*last).into()).await.unwrap()
 }
 
 /// Plays 64 tasks at one time.
@@ -470,15 +483,7 @@ async fn a_desktop_is_played_over_the_interface_of_osworlds_server() {
         }
         let step = env.step(&"```python\nx = y\n```".into()).await.unwrap();
         assert!(!step.valid && step.observation.text.contains("NameError"), "{step:?}");
-        let (last, others) = answers.split_last().unwrap();
-        for answer in others {
-            let step = env.step(&(*answer).into()).await.unwrap();
-            assert!(
-                step.valid && !step.terminated && step.observation.media.len() == 1,
-                "{step:?}"
-            );
-        }
-        let step = env.step(&(*last).into()).await.unwrap();
+        let step = last_step(&mut *env, answers).await;
         assert!(step.terminated && step.success == (earned == 1.0), "{step:?}");
         assert_eq!(step.reward(), earned, "{step:?}");
     }
@@ -541,12 +546,7 @@ async fn actions_of_computer_13_are_programs_on_the_desktop() {
         let step = env.step(&wrong.into()).await.unwrap();
         assert!(!step.valid && !step.terminated, "{wrong}: {step:?}");
     }
-    let (last, others) = actions.split_last().unwrap();
-    for action in others {
-        let step = env.step(&(*action).into()).await.unwrap();
-        assert!(step.valid && !step.terminated, "{action}: {step:?}");
-    }
-    let step = env.step(&(*last).into()).await.unwrap();
+    let step = last_step(&mut *env, &actions).await;
     assert!(step.terminated && step.success && step.reward() == 1.0, "{step:?}");
     // Nobody has brought the desktop back.
     let error = env.reset(Seed::from_u64(1)).await.map(|_| ()).unwrap_err();

@@ -7,7 +7,7 @@ use std::time::Instant;
 use async_trait::async_trait;
 use serde_json::Value;
 use spar_agent::demonstration_samples;
-use spar_core::Sample;
+use spar_core::{Sample, Trajectory};
 use spar_policy::Tokenizer;
 use spar_trainer::{
     DecoderGradient, Division, LossAggregation, MetricRecord, Pass, Supervised, TrainerConfig,
@@ -19,7 +19,8 @@ use super::{Place, RunningStage, Stage, Step, WordsRequest};
 use crate::recipe::{ChatsConfig, DataConfig, ImitateConfig, Recipe};
 use crate::training::chats::read_chats;
 use crate::training::demonstrations::{
-    TOKENIZER_TASKS, demonstrate, demonstrator, imitated, is_cut_off, take_demonstrated, words_of,
+    TOKENIZER_TASKS, demonstrate, demonstrator, imitated, is_cut_off, is_outside_grammar,
+    take_demonstrated, words_of,
 };
 use crate::training::records::{with_collection, with_suites, with_updates};
 use crate::training::run::Training;
@@ -242,6 +243,15 @@ impl Imitation {
             observer.note(&format!(
                 "{num_cut_off} of {} demonstrations are longer than the model reads \
                  (`model.max_position_embeddings`) and were cut off",
+                chosen.len()
+            ));
+        }
+        let is_outside = |it: &&&Trajectory| is_outside_grammar(it, &run.recipe.episode);
+        let num_outside = chosen.iter().filter(is_outside).count();
+        if num_outside > 0 {
+            observer.note(&format!(
+                "{num_outside} of {} demonstrations say what the grammar of `episode` does not allow, and are imitated in other \
+                 tokens than the policy draws there",
                 chosen.len()
             ));
         }
